@@ -1,0 +1,132 @@
+"""The lines of the comparison: which figure of which workload, on how many Ps, and what weft must reach.
+
+A required ratio is Go's figure over weft's, both measured in the same run. It is what a table of reference figures,
+measured on a quiet machine of two cores, implies: Go's column over weft's, or the number that the project has set itself
+where that is another one. Two figures of Go 1.19 differ from those of a current Go by more than noise; a Go that old is
+held against its own figure.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """weft must be this many times better than Go (less is better in every line)."""
+
+    ratio: float
+    ratio_old_go: float | None = None
+
+    def for_go(self, version: str) -> float:
+        return self.ratio_old_go if self.ratio_old_go and is_old_go(version) else self.ratio
+
+    def text(self, go_version: str) -> str:
+        return f"{self.for_go(go_version):.3g}x Go"
+
+    def holds(self, weft: float, go: float | None, go_version: str) -> bool | None:
+        return None if go is None else go / weft >= self.for_go(go_version)
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """weft's own figure must not be more than this, whatever Go's is."""
+
+    limit: float
+
+    def text(self, go_version: str) -> str:
+        return f"at most {self.limit:g}"
+
+    def holds(self, weft: float, go: float | None, go_version: str) -> bool | None:
+        return weft <= self.limit
+
+
+def is_old_go(version: str) -> bool:
+    minor = version.removeprefix("go1.").split(".")[0]
+    return minor.isdigit() and int(minor) < 23
+
+
+def figures(go: float, weft: float, old_go: float | None = None) -> AtLeast:
+    return AtLeast(go / weft, old_go / weft if old_go else None)
+
+
+@dataclass(frozen=True)
+class Workload:
+    name: str
+    n: int
+    quick_n: int
+    procs: str = "each"  # of those asked for: "each", the "least", the "most", or each that is "several"
+
+    def on(self, asked: list[int]) -> list[int]:
+        match self.procs:
+            case "least":
+                return [min(asked)]
+            case "most":
+                return [max(asked)]
+            case "several":
+                return [p for p in asked if p > 1]
+            case _:
+                return asked
+
+
+@dataclass(frozen=True)
+class Line:
+    title: str
+    workload: str
+    metric: str = "ns_per_op"
+    required: dict[int, AtLeast | AtMost] = field(default_factory=dict)
+
+
+WORKLOADS = {
+    w.name: w
+    for w in [
+        Workload("yield", 4_000_000, 400_000),
+        Workload("spawn", 1_000_000, 200_000),
+        Workload("spawn_join", 1_000_000, 200_000),
+        Workload("pingpong", 1_000_000, 200_000),
+        Workload("buffered", 10_000_000, 1_000_000),
+        Workload("mpmc", 4_000_000, 400_000),
+        Workload("select2", 2_000_000, 200_000),
+        Workload("select2_buf", 4_000_000, 400_000),
+        Workload("ring", 3_000_000, 300_000),
+        Workload("pipeline", 30_000, 3_000),
+        Workload("sieve", 2_000, 500),
+        Workload("skynet", 1_000_000, 100_000),
+        Workload("fib", 27, 22),
+        Workload("mutex", 50_000_000, 5_000_000, procs="least"),
+        Workload("mutex8", 10_000_000, 1_000_000),
+        Workload("parked", 1_000_000, 100_000, procs="most"),
+        Workload("parked_cost", 1_000_000, 100_000),
+        Workload("conserve", 10_000, 2_000),
+        Workload("spawn_to_run", 5_000, 1_000, procs="several"),
+        Workload("idle", 10, 2, procs="most"),
+    ]
+}
+
+LINES = [
+    Line("yield, ns a switch", "yield", required={1: AtLeast(7), 2: AtLeast(7)}),
+    Line("spawn, ns each", "spawn", required={1: AtLeast(24), 2: AtLeast(3)}),
+    Line("spawn one and join, ns", "spawn_join", required={1: AtLeast(4.5), 2: AtLeast(4.5)}),
+    Line("unbuffered ping-pong, ns a round trip", "pingpong",
+         required={1: figures(349, 60, old_go=231), 2: figures(311, 80)}),
+    Line("buffered (128) 1:1, ns an item", "buffered", required={1: figures(32, 10), 2: figures(43, 12)}),
+    Line("4:4 on one channel (64), ns an item", "mpmc", required={2: figures(47, 14)}),
+    Line("select over two, unbuffered, ns an item", "select2", required={1: figures(272, 70), 2: figures(194, 80)}),
+    Line("select over two, capacity 128, ns an item", "select2_buf", required={1: figures(103, 35)}),
+    Line("ring of 503, ns a hop", "ring", required={1: figures(147, 32), 2: figures(144, 45)}),
+    Line("pipeline of 100 stages, ns a hop", "pipeline"),
+    Line("prime sieve, ms", "sieve", "wall_ms"),
+    Line("skynet, ms", "skynet", "wall_ms", {1: figures(1175, 130), 2: figures(1005, 80, old_go=887)}),
+    Line("fib fork-join, ms", "fib", "wall_ms", {1: figures(282, 28), 2: figures(237, 18)}),
+    Line("mutex alone, ns", "mutex", required={1: figures(5, 5)}),
+    Line("mutex, 8 contending, ns an op", "mutex8", required={2: figures(16, 9)}),
+    Line("parked goroutine, resident bytes", "parked", "bytes_each", {2: figures(2750, 4700)}),
+    Line("create parked, ms", "parked", "create_ms", {2: figures(2568, 1700)}),
+    Line("wake all, ms", "parked", "wake_ms", {2: figures(474, 230)}),
+    # "Does not grow" within what a run resolves: a quarter.
+    Line("yield beside parked over alone", "parked_cost", "yield_growth", {1: AtMost(1.25), 2: AtMost(1.25)}),
+    Line("spawn beside parked over alone", "parked_cost", "spawn_growth", {1: AtMost(1.25), 2: AtMost(1.25)}),
+    Line("tasks of 20 µs, wall over ideal", "conserve", "over_ideal", {2: AtMost(1.05)}),
+    Line("spawn to run on a sleeping P, p50 µs", "spawn_to_run", "p50_us"),
+    Line("spawn to run on a sleeping P, p99 µs", "spawn_to_run", "p99_us"),
+    Line("spawn to run on a sleeping P, p99.9 µs", "spawn_to_run", "p999_us"),
+    Line("idle runtime, % of a core", "idle", "cpu_percent", {2: AtMost(0.1)}),
+]

@@ -1,0 +1,161 @@
+#include "harness.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <thread>
+
+namespace bench {
+namespace {
+
+std::map<std::string, workload>& registry() {
+  static std::map<std::string, workload> all;
+  return all;
+}
+
+std::chrono::nanoseconds to_ns(const timeval& t) {
+  return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
+}
+
+// A number of /proc/self/status, in bytes where the line is in kB.
+double proc_status(const std::string& key) {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(key + ":")) {
+      const double value = std::strtod(line.c_str() + key.size() + 1, nullptr);
+      return line.ends_with("kB") ? value * 1024 : value;
+    }
+  }
+  return 0;
+}
+
+void print(const char* impl, const char* version, const workload& w, const arguments& a, const outcome& out) {
+  std::printf(R"({"impl":"%s","version":"%s","workload":"%s","procs":%d,"n":%llu,"ops":%llu,"ns_per_op":%.6g,"ok":%s,)"
+              R"("wall_ms":%.6g,"cpu_ms":%.6g,"rss":%.0f,"peak_rss":%.0f,"threads":%.0f)",
+              impl, version, w.name, a.procs, static_cast<unsigned long long>(a.n),
+              static_cast<unsigned long long>(out.ops), out.ns_per_op(), out.ok ? "true" : "false",
+              milliseconds(out.wall), milliseconds(out.cpu), proc_status("VmRSS"), proc_status("VmHWM"),
+              proc_status("Threads"));
+  for (const auto& [key, value] : out.extra) std::printf(R"(,"%s":%.6g)", key.c_str(), value);
+  std::printf("}\n");
+  std::fflush(stdout);
+}
+
+int usage(const char* program) {
+  std::fprintf(stderr, "usage: %s WORKLOAD [N] [--procs P]\n       %s --list\n", program, program);
+  return 64;
+}
+
+// The whole of text as a positive number, or 0.
+std::uint64_t positive_number(const char* text) {
+  char* end = nullptr;
+  const std::uint64_t n = std::strtoull(text, &end, 10);
+  return *text >= '0' && *text <= '9' && *end == '\0' ? n : 0;
+}
+
+}  // namespace
+
+registered::registered(workload w) { registry().emplace(w.name, w); }
+
+stopwatch::stopwatch() : cpu_(process_cpu_time()), wall_(clock::now()) {}
+
+outcome stopwatch::stop(std::uint64_t ops, bool ok) const {
+  const auto wall = clock::now() - wall_;
+  return {.ops = ops, .wall = wall, .cpu = process_cpu_time() - cpu_, .ok = ok, .extra = {}};
+}
+
+std::chrono::nanoseconds process_cpu_time() {
+  rusage u{};
+  getrusage(RUSAGE_SELF, &u);
+  return to_ns(u.ru_utime) + to_ns(u.ru_stime);
+}
+
+double resident_bytes() { return proc_status("VmRSS"); }
+
+double milliseconds(std::chrono::nanoseconds d) { return std::chrono::duration<double, std::milli>(d).count(); }
+
+void add_percentiles(outcome& out, std::vector<std::chrono::nanoseconds>& samples) {
+  std::sort(samples.begin(), samples.end());
+  const auto at = [&](double p) {
+    const auto i = std::min(static_cast<std::size_t>(p * static_cast<double>(samples.size())), samples.size() - 1);
+    return std::chrono::duration<double, std::micro>(samples[i]).count();
+  };
+  out.extra.insert(out.extra.end(), {{"p50_us", at(.50)}, {"p99_us", at(.99)}, {"p999_us", at(.999)}});
+}
+
+double median_ns(outcome (*run)(const arguments&), const arguments& a, bool& ok) {
+  std::array<double, 3> ns{};
+  for (double& x : ns) {
+    const outcome out = run(a);
+    x = out.ns_per_op();
+    ok = ok && out.ok;
+  }
+  std::sort(ns.begin(), ns.end());
+  return ns[1];
+}
+
+void spin_for(std::chrono::nanoseconds d) {
+  for (const auto start = clock::now(); clock::now() - start < d;) {
+  }
+}
+
+std::uint64_t nth_prime(std::uint64_t n) {
+  for (std::uint64_t candidate = 2;; ++candidate) {
+    bool prime = true;
+    for (std::uint64_t d = 2; prime && d * d <= candidate; ++d) prime = candidate % d != 0;
+    if (prime && --n == 0) return candidate;
+  }
+}
+
+std::uint64_t fib_serial(std::uint64_t n) {
+  std::uint64_t a = 0;
+  std::uint64_t b = 1;
+  for (; n > 0; --n) a = std::exchange(b, a + b);
+  return a;
+}
+
+std::uint64_t power_of_ten_up_to(std::uint64_t n) {
+  std::uint64_t p = 1;
+  while (p * 10 <= n) p *= 10;
+  return p;
+}
+
+int run_program(int argc, char** argv, const char* impl, const char* version, const entry& enter) {
+  arguments a{.procs = static_cast<int>(std::thread::hardware_concurrency())};
+  const char* name = nullptr;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--list") == 0) {
+      for (const auto& entry : registry()) std::puts(entry.first.c_str());
+      return 0;
+    }
+    if (std::strcmp(argv[i], "--procs") == 0 && i + 1 < argc) {
+      a.procs = static_cast<int>(positive_number(argv[++i]));
+      if (a.procs == 0) return usage(argv[0]);
+    } else if (name == nullptr) {
+      name = argv[i];
+    } else if (a.n = positive_number(argv[i]); a.n == 0) {
+      return usage(argv[0]);
+    }
+  }
+  const auto found = name == nullptr ? registry().end() : registry().find(name);
+  if (found == registry().end()) return usage(argv[0]);
+  const workload& w = found->second;
+  if (a.n == 0) a.n = w.n;
+
+  bool ok = false;
+  enter(name, a.procs, [&] {
+    if (w.warm_up > 0 && w.warm_up <= a.n) w.run({.n = w.warm_up, .procs = a.procs});
+    const outcome out = w.run(a);
+    ok = out.ok;
+    print(impl, version, w, a, out);
+  });
+  return ok ? 0 : 1;
+}
+
+}  // namespace bench

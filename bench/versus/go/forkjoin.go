@@ -1,0 +1,60 @@
+package main
+
+func fibSerial(n int) int {
+	a, b := 0, 1
+	for ; n > 0; n-- {
+		a, b = b, a+b
+	}
+	return a
+}
+
+// fib forks one half of every call down to the leaves, without a cut-off: it is the fork and the join that are measured.
+func fib(n int) int {
+	if n < 2 {
+		return n
+	}
+	a := make(chan int, 1)
+	go func() { a <- fib(n - 1) }()
+	b := fib(n - 2)
+	return <-a + b
+}
+
+// fibForkJoin counts one operation a fork: fib(n+1) - 1 of them.
+func fibForkJoin(n int) outcome {
+	w := startWatch()
+	result := fib(n)
+	out := w.stop(fibSerial(n+1) - 1)
+	out.ok = result == fibSerial(n)
+	return out
+}
+
+// skynetNode sends the sum of the ordinals of the size leaves below it to parent.
+func skynetNode(parent chan<- int, ordinal, size int) {
+	if size == 1 {
+		parent <- ordinal
+		return
+	}
+	children := make(chan int)
+	for i := 0; i < 10; i++ {
+		go skynetNode(children, ordinal+i*(size/10), size/10)
+	}
+	sum := 0
+	for i := 0; i < 10; i++ {
+		sum += <-children
+	}
+	parent <- sum
+}
+
+func skynet(n int) outcome {
+	leaves := 1
+	for leaves*10 <= n {
+		leaves *= 10
+	}
+	result := make(chan int)
+	w := startWatch()
+	go skynetNode(result, 0, leaves)
+	sum := <-result
+	out := w.stop(leaves)
+	out.ok = sum == leaves*(leaves-1)/2
+	return out
+}

@@ -1,0 +1,3 @@
+module versus-go
+
+go 1.19

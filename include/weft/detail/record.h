@@ -1,0 +1,130 @@
+// What go() hands to the runtime: one cache line with the function and, if they are small, all of its captures and
+// arguments. A goroutine that has not run yet is nothing but this record.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <functional>
+
+namespace weft {
+
+// Options of one goroutine.
+struct go_options {
+  std::string_view name;       // shown in dumps, messages and debuggers; copied
+  std::size_t stack_size = 0;  // bytes reserved for its stack; 0: the runtime's default (options::stack_size)
+};
+
+namespace detail {
+
+struct record;
+
+// What a goroutine that was started with go_options keeps of them.
+struct spawn_extras {
+  std::string name;
+  std::size_t stack_size = 0;
+};
+
+struct spawn_ops {
+  void (*run)(record*);                           // calls the function, then destroys it; also when it is left by an exception
+  const spawn_extras* (*extras)(const record*);   // nullptr: it has none
+};
+
+// Whatever can stand in a run queue: a record (ops is set) or a goroutine that has a stack (ops is null).
+struct runnable {
+  runnable* link = nullptr;
+  const spawn_ops* ops = nullptr;
+};
+
+struct alignas(64) record : runnable {
+  std::uint64_t creator = 0;           // id of the goroutine that called go(), 0 for a plain thread
+  const void* creator_pc = nullptr;    // where it called it
+  alignas(32) std::byte payload[32];
+};
+static_assert(sizeof(record) == 64);
+
+record* allocate_record();             // starts the runtime if nobody has
+void release_record(record*) noexcept; // one that was never submitted
+void submit(record*) noexcept;         // makes it runnable
+
+// f(args...) with both decay-copied, as std::thread does it.
+template <class F, class... Args>
+struct bound_call {
+  [[no_unique_address]] F function;
+  [[no_unique_address]] std::tuple<Args...> arguments;
+
+  void operator()() { std::apply([this](Args&... a) { std::invoke(std::move(function), std::move(a)...); }, arguments); }
+};
+
+template <class Call>
+inline constexpr bool fits_inline = sizeof(Call) <= sizeof(record::payload) && alignof(Call) <= 32;
+
+template <class Call>
+struct inline_body {
+  static Call* get(const record* r) noexcept { return std::launder(reinterpret_cast<Call*>(const_cast<std::byte*>(r->payload))); }
+  static void run(record* r) {
+    struct destroyer {
+      Call* call;
+      ~destroyer() { call->~Call(); }
+    } guard{get(r)};
+    (*guard.call)();
+  }
+  static constexpr spawn_ops ops{&run, nullptr};
+};
+
+// A function too large for the record, or with options, lives in a block of its own; the record points to it.
+template <class Call>
+struct heap_block {
+  spawn_extras extras;
+  Call call;
+};
+
+template <class Call>
+struct heap_body {
+  using block = heap_block<Call>;
+  static block* get(const record* r) noexcept {
+    return *std::launder(reinterpret_cast<block* const*>(r->payload));
+  }
+  static void run(record* r) {
+    struct destroyer {
+      block* b;
+      ~destroyer() { delete b; }
+    } guard{get(r)};
+    guard.b->call();
+  }
+  static const spawn_extras* extras(const record* r) { return &get(r)->extras; }
+  static constexpr spawn_ops ops{&run, &extras};
+};
+
+struct record_guard {
+  record* r;
+  ~record_guard() {
+    if (r != nullptr) release_record(r);
+  }
+};
+
+// [[gnu::always_inline]] so that the creator's program counter, taken in submit(), lies in the caller of go().
+template <class Call, class... Parts>
+[[gnu::always_inline]] inline void spawn_inline(Parts&&... parts) {
+  record_guard guard{allocate_record()};
+  ::new (static_cast<void*>(guard.r->payload)) Call{std::forward<Parts>(parts)...};
+  guard.r->ops = &inline_body<Call>::ops;
+  submit(std::exchange(guard.r, nullptr));
+}
+
+template <class Call, class... Parts>
+[[gnu::always_inline]] inline void spawn_heap(const go_options& o, Parts&&... parts) {
+  record_guard guard{allocate_record()};
+  auto* block = new heap_block<Call>{{std::string(o.name), o.stack_size}, Call{std::forward<Parts>(parts)...}};
+  ::new (static_cast<void*>(guard.r->payload)) heap_block<Call>*(block);
+  guard.r->ops = &heap_body<Call>::ops;
+  submit(std::exchange(guard.r, nullptr));
+}
+
+}  // namespace detail
+}  // namespace weft

@@ -1,0 +1,46 @@
+// Looking inside the runtime.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::runtime {
+
+// The number of Ps: how many goroutines run at the same time.
+int max_procs();
+
+// CPUs that this process may use (affinity).
+int num_cpu();
+
+// Goroutines that exist: running, waiting, or not yet started.
+std::size_t num_goroutine();
+
+// Threads of the runtime.
+std::size_t num_thread();
+
+// What the scheduler has done since the program began. Each figure is read without stopping anything, so figures of one
+// call may belong to slightly different moments.
+struct sched_stats {
+  std::uint64_t goroutines_created = 0, goroutines_finished = 0;
+  std::uint64_t goroutines = 0;            // alive
+  std::uint64_t parks = 0, readied = 0, yields = 0;
+  std::uint64_t switches_direct = 0;       // from goroutine to goroutine without the scheduler's stack
+  std::uint64_t stacks_bound = 0;          // goroutines that got a stack from a cache or the system
+  std::uint64_t stacks_inherited = 0;      // goroutines that ran on the warm stack of the one before
+  std::uint64_t stacks_total = 0, stacks_pooled = 0, stacks_returned = 0;  // carved, in shared pools, pages given back
+  std::uint64_t overflows = 0;             // half run queues moved to the global queue
+  std::uint64_t global_batches = 0, global_taken = 0, global_ticks = 0;    // fair shares taken, goroutines, 61-tick looks
+  std::uint64_t steal_attempts = 0, steals = 0, stolen = 0;                // passes, successes, goroutines
+  std::uint64_t runnext_steals = 0, runnext_spared = 0;
+  std::uint64_t spins = 0, wakeups = 0, sleeps = 0;                        // Ms
+  std::uint64_t futile_wakes = 0, missed_wakes = 0;
+  std::uint64_t slices_ended = 0, preempted = 0;                           // by sysmon; goroutines that gave way
+  std::uint64_t world_stops = 0;
+  std::uint64_t global_queue = 0;          // waiting there now
+  int procs = 0, idle_procs = 0, spinning_threads = 0;
+  std::uint64_t threads = 0;
+};
+
+sched_stats read_sched_stats();
+
+}  // namespace weft::runtime

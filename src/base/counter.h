@@ -1,0 +1,19 @@
+// A statistic that one thread at a time writes and any thread reads: no locked instruction, no lost reads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace weft::base {
+
+class counter {
+ public:
+  void add(std::uint64_t n) noexcept { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+  void bump() noexcept { add(1); }
+  std::uint64_t read() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+}  // namespace weft::base

@@ -1,0 +1,63 @@
+#include "base/fatal.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include <unistd.h>
+
+namespace weft::base {
+
+text& text::operator<<(std::string_view s) noexcept {
+  const std::size_t n = std::min(s.size(), capacity - size_);
+  std::memcpy(buffer_ + size_, s.data(), n);
+  size_ += n;
+  return *this;
+}
+
+text& text::operator<<(std::uint64_t n) noexcept {
+  char digits[20];
+  std::size_t at = sizeof digits;
+  do {
+    digits[--at] = static_cast<char>('0' + n % 10);
+    n /= 10;
+  } while (n != 0);
+  return *this << std::string_view(digits + at, sizeof digits - at);
+}
+
+text& text::operator<<(std::int64_t n) noexcept {
+  if (n >= 0) return *this << static_cast<std::uint64_t>(n);
+  return *this << "-" << (~static_cast<std::uint64_t>(n) + 1);
+}
+
+text& text::operator<<(const void* p) noexcept {
+  auto n = reinterpret_cast<std::uintptr_t>(p);
+  char digits[16];
+  std::size_t at = sizeof digits;
+  do {
+    digits[--at] = "0123456789abcdef"[n % 16];
+    n /= 16;
+  } while (n != 0);
+  return *this << "0x" << std::string_view(digits + at, sizeof digits - at);
+}
+
+void text::print() noexcept {
+  const char* at = buffer_;
+  std::size_t left = size_;
+  while (left != 0) {
+    const ssize_t n = ::write(STDERR_FILENO, at, left);
+    if (n <= 0) break;  // nowhere left to complain
+    at += n;
+    left -= static_cast<std::size_t>(n);
+  }
+  size_ = 0;
+}
+
+void fatal(std::string_view message) noexcept {
+  text t;
+  t << "fatal error: " << message << "\n";
+  t.print();
+  std::abort();
+}
+
+}  // namespace weft::base

@@ -1,0 +1,43 @@
+// The end of the program when an invariant is broken. On in every build, allocates nothing, takes no lock, and so may
+// be called from a signal handler, on any stack.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace weft::base {
+
+// A line of text in a fixed buffer: what does not fit is cut.
+class text {
+ public:
+  text& operator<<(std::string_view s) noexcept;
+  text& operator<<(const char* s) noexcept { return *this << std::string_view(s); }
+  text& operator<<(std::uint64_t n) noexcept;
+  text& operator<<(std::int64_t n) noexcept;
+  text& operator<<(std::uint32_t n) noexcept { return *this << std::uint64_t{n}; }
+  text& operator<<(std::int32_t n) noexcept { return *this << std::int64_t{n}; }
+  text& operator<<(const void* p) noexcept;
+
+  std::string_view view() const noexcept { return {buffer_, size_}; }
+  void clear() noexcept { size_ = 0; }
+  // Writes the text to stderr, retrying short writes, and empties the buffer.
+  void print() noexcept;
+
+ private:
+  static constexpr std::size_t capacity = 1024;
+  char buffer_[capacity];
+  std::size_t size_ = 0;
+};
+
+// Prints "fatal error: <message>" and aborts.
+[[noreturn]] void fatal(std::string_view message) noexcept;
+
+template <class... Parts>
+[[noreturn]] void fatal(const Parts&... parts) noexcept {
+  text t;
+  (t << ... << parts);
+  fatal(t.view());
+}
+
+}  // namespace weft::base

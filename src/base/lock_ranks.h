@@ -1,0 +1,21 @@
+// The order in which runtime locks may be taken: a thread that holds a lock takes only locks further down this list.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::base {
+
+enum class lock_rank : std::uint8_t {
+  lifecycle,  // run, start, shutdown: held while the runtime comes up or goes down
+  world,      // one stop-the-world at a time
+  wait_queue, // channels, and the queues of the synchronization primitives
+  timers,     // a P's timer heap
+  poll,       // a poll descriptor
+  sched,      // global queue, idle lists, thread requests
+  stacks,     // the shared pools of free stacks
+  records,    // the shared pool of spawn records
+  memory,     // arenas
+  leaf,       // nothing is taken under it
+};
+
+}  // namespace weft::base

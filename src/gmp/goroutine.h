@@ -1,0 +1,106 @@
+// G: a goroutine that has been given a stack (one that has not is a detail::record). It lives at the top of that stack,
+// so the page that holds it also holds its first frames.
+//
+// States, who makes each transition, and what holds in each:
+//
+//   dead      on a stack in a cache                       -> runnable   the M that binds a record to the stack
+//   runnable  in exactly one queue, or in an M's hands    -> running    the M that executes it
+//   running   curg of one M                               -> runnable   itself: yields, is preempted
+//                                                         -> waiting    itself: parks
+//                                                         -> syscall    itself: enters a blocking call; or who revokes
+//                                                                       its P while it is in user code
+//                                                         -> preempted  itself, in the signal handler: stopped in place
+//                                                         -> dead       itself: has ended
+//   waiting   known to whatever will wake it              -> runnable   the one waker
+//   syscall   runs on its M without the right to a P      -> running    itself, having (re)gained a P
+//                                                         -> runnable   itself: no P was free
+//   preempted stopped in place, in the global queue       -> running    the M it is stopped on
+//
+// A thread's stand-in uses running, waiting and runnable only.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <weft/detail/record.h>
+#include <weft/detail/wait_reason.h>
+
+#include "arch/context.h"
+#include "arch/sanitizer.h"
+#include "base/fatal.h"
+#include "base/note.h"
+
+namespace weft::gmp {
+
+struct machine;
+
+enum class status : std::uint32_t { dead, runnable, running, waiting, syscall, preempted, count_ };
+
+std::string_view to_string(status s) noexcept;
+
+// The table of the comment above.
+constexpr bool is_legal(status from, status to) noexcept {
+  constexpr auto bit = [](status s) { return 1u << static_cast<unsigned>(s); };
+  constexpr std::uint32_t legal[] = {
+      /* dead      */ bit(status::runnable),
+      /* runnable  */ bit(status::running),
+      /* running   */ bit(status::runnable) | bit(status::waiting) | bit(status::syscall) | bit(status::preempted) |
+          bit(status::dead),
+      /* waiting   */ bit(status::runnable),
+      /* syscall   */ bit(status::running) | bit(status::runnable),
+      /* preempted */ bit(status::running),
+  };
+  return (legal[static_cast<unsigned>(from)] & bit(to)) != 0;
+}
+
+// The C++ runtime's per-thread exception state (`__cxa_eh_globals`): what is caught, and how many are in flight.
+struct exception_state {
+  void* caught = nullptr;
+  unsigned int uncaught = 0;
+};
+
+struct goroutine : detail::runnable {
+  arch::context context{};
+  std::atomic<status> state{status::dead};
+  int saved_errno = 0;
+  machine* own_machine = nullptr;  // only this M may run it: it is locked to it, or stopped in place on it
+  exception_state exceptions;
+
+  std::uint64_t id = 0;
+  detail::record* body = nullptr;  // what it runs; null for main's and threads' stand-ins
+  std::byte* stack_low = nullptr;  // usable from here up to this object
+  std::size_t stack_size = 0;      // as asked for
+  void* locals = nullptr;          // goroutine_local values, destroyed at its end
+  void (*destroy_locals)(void*) = nullptr;
+  std::atomic<std::int64_t> waiting_since{0};  // coarse clock
+  detail::wait_reason reason = detail::wait_reason::none;
+  bool is_thread = false;  // a plain thread's stand-in
+  base::note thread_note;  // what the stand-in sleeps on
+  [[no_unique_address]] arch::fiber fiber;
+
+  std::string_view name() const noexcept {
+    if (body == nullptr || body->ops == nullptr || body->ops->extras == nullptr) return {};
+    return body->ops->extras(body)->name;
+  }
+};
+
+[[noreturn, gnu::cold]] void bad_transition(const goroutine& g, status expected, status to) noexcept;
+
+// The one door for state changes that only one party can make at that moment.
+// [g.state] release: what led to the state is visible to who reads it with acquire.
+inline void transition(goroutine& g, status from, status to) noexcept {
+  if (g.state.load(std::memory_order_relaxed) != from || !is_legal(from, to)) [[unlikely]] {
+    bad_transition(g, from, to);
+  }
+  g.state.store(to, std::memory_order_release);
+}
+
+// The same where two parties compete (a thread returning from a blocking call, sysmon taking its P).
+inline bool try_transition(goroutine& g, status from, status to) noexcept {
+  if (!is_legal(from, to)) [[unlikely]] bad_transition(g, from, to);
+  return g.state.compare_exchange_strong(from, to, std::memory_order_acq_rel, std::memory_order_acquire);
+}
+
+}  // namespace weft::gmp

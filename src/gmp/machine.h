@@ -1,0 +1,63 @@
+// M: an OS thread that runs goroutines.
+//
+// `locks` counts how deep this thread is in the runtime. While it is not zero, nobody takes the thread's P away and no
+// signal stops its goroutine: a stretch of code in which m->p is stable. It is 1 on the scheduler's own stack (g0).
+// Entering is "locks first, then look at revoked"; whoever wants the P sets revoked, makes every thread pass a barrier
+// (membarrier), and then looks at locks: one of the two sees the other. See sched/section.h and sched/world.cpp.
+//
+// Where an M is:
+//   idle      in sched's idle list, asleep on `park`, no P
+//   spinning  has a P, looks for work, counted in sched.spinning
+//   running   has a P and a goroutine (curg)
+//   blocked   in a blocking call: its P may be taken
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <pthread.h>
+
+#include "arch/context.h"
+#include "arch/sanitizer.h"
+#include "base/note.h"
+#include "base/random.h"
+#include "gmp/goroutine.h"
+
+namespace weft::gmp {
+
+struct processor;
+
+// What must happen once the goroutine that was switched away from is off its stack. Runs on the same thread, first
+// thing on the other stack.
+struct after_switch {
+  void (*run)(machine* m, goroutine* from, const after_switch& self) = nullptr;
+  goroutine* from = nullptr;
+  bool (*commit)(goroutine*, void*) = nullptr;
+  void* arg = nullptr;
+};
+
+struct alignas(64) machine {
+  std::atomic<std::int32_t> locks{1};
+  std::atomic<std::uint32_t> revoked{0};  // the P was taken while the goroutine ran user code; sched.lock decides
+  processor* p = nullptr;
+  goroutine* curg = nullptr;              // null on g0
+  int* thread_errno = nullptr;            // this thread's, so that nobody asks for the address across a switch
+  exception_state* thread_exceptions = nullptr;
+  after_switch after;
+  detail::runnable* handoff = nullptr;    // what g0 runs next, chosen by who switched to it
+
+  arch::context g0{};
+  [[no_unique_address]] arch::fiber g0_fiber;
+
+  bool spinning = false;
+  processor* next_p = nullptr;  // what whoever wakes it hands to it
+  base::note park;
+  machine* idle_link = nullptr;
+  machine* all_link = nullptr;
+  base::random rng{0};
+  std::uint32_t id = 0;
+  std::int32_t tid = 0;
+  pthread_t thread{};
+};
+
+}  // namespace weft::gmp

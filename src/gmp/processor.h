@@ -1,0 +1,82 @@
+// P: the right to run goroutines, and everything that makes running them cheap without a lock.
+//
+// States (sched.lock guards the changes):
+//   idle     in sched's idle list; its queue is empty
+//   running  owned by an M
+//   stopped  held by who stopped the world
+//   dead     beyond the current number of Ps
+//
+// What only the owning M touches comes first; what thieves and sysmon look at has lines of its own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <weft/detail/record.h>
+
+#include "base/counter.h"
+#include "gmp/goroutine.h"
+#include "gmp/run_queue.h"
+#include "timer/heap.h"
+
+namespace weft::gmp {
+
+struct machine;
+
+enum class processor_state : std::uint32_t { idle, running, stopped, dead };
+
+// Written by the owner, read by anyone. Every mechanism has its counter.
+struct processor_counters {
+  base::counter created, finished;           // goroutines
+  base::counter parks, readied, yields;
+  base::counter stacks_bound;                // records that got a stack from a cache or the system
+  base::counter stacks_inherited;            // records that ran on the warm stack of the goroutine before
+  base::counter switches_direct;             // goroutine to goroutine, without g0
+  base::counter overflows;                   // half rings moved to the global queue
+  base::counter global_batches, global_taken, global_ticks;  // fair shares, goroutines in them, 61-tick looks
+  base::counter steal_attempts, steals, stolen;              // passes over all Ps, successes, goroutines
+  base::counter runnext_steals, runnext_spared;              // grace over; owner was about to run it
+  base::counter spins;                       // Ms that began to spin
+  base::counter preempted_slices;            // slices ended cooperatively
+  base::counter timers_started, timers_stolen;  // stolen: runs of another P's due timers
+};
+
+struct processor {
+  static constexpr std::uint32_t ring_size = 256;
+  static constexpr std::uint32_t stack_cache_size = 32;
+
+  // -- the owner's --
+  std::int32_t id = 0;
+  std::uint32_t record_count = 0;
+  detail::record* records = nullptr;                 // free spawn records
+  std::uint32_t stack_count = 0;
+  goroutine* stacks[stack_cache_size] = {};          // dead goroutines, stacks warm
+  std::uint64_t next_id = 0, last_id = 0;            // goroutine ids reserved for this P
+  processor_counters counters;
+
+  // -- written by the owner, read by others --
+  alignas(64) std::atomic<std::uint32_t> picks{0};        // every choice of a goroutine
+  std::atomic<std::uint32_t> sched_tick{0};               // those that began a new time slice
+  std::atomic<processor_state> state{processor_state::dead};
+  std::atomic<machine*> owner{nullptr};
+
+  // -- written by others, read by the owner at every switch --
+  alignas(64) std::atomic<bool> attention{false};          // end of slice, or stop: take the slow path
+
+  // -- both --
+  alignas(64) std::atomic<detail::runnable*> runnext{nullptr};
+  run_queue<detail::runnable, ring_size> ring;
+
+  timers::heap timers;
+
+  processor* idle_link = nullptr;
+
+  // sysmon's notes
+  std::uint32_t seen_tick = 0;
+  std::uint32_t seen_picks = 0;
+  std::int64_t seen_when = 0;
+
+  bool has_work() const noexcept { return runnext.load(std::memory_order_seq_cst) != nullptr || !ring.empty(); }
+};
+
+}  // namespace weft::gmp

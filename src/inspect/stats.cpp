@@ -1,0 +1,85 @@
+#include <weft/runtime.h>
+
+#include "os/cpu_count.h"
+#include "sched/scheduler.h"
+#include "sched/stack.h"
+
+namespace weft::runtime {
+namespace {
+
+using gmp::processor;
+using gmp::processor_counters;
+using sched::sched;
+
+// Every P that ever existed: a P that is gone keeps its counters.
+template <class Visit>
+void for_each_processor(Visit&& visit) {
+  for (const auto& slot : sched.all_ps) {
+    const processor* p = slot.load(std::memory_order_acquire);
+    if (p == nullptr) return;
+    visit(*p);
+  }
+}
+
+std::uint64_t sum(base::counter processor_counters::* member) {
+  std::uint64_t total = 0;
+  for_each_processor([&](const processor& p) { total += (p.counters.*member).read(); });
+  return total;
+}
+
+}  // namespace
+
+int max_procs() { return sched.procs.load(std::memory_order_relaxed); }
+
+int num_cpu() { return os::affinity_cpus(); }
+
+std::size_t num_goroutine() {
+  // The ends first: a goroutine that comes and goes meanwhile must not make the difference negative.
+  const std::uint64_t finished = sum(&processor_counters::finished);
+  return sched.created_outside.load(std::memory_order_relaxed) + sum(&processor_counters::created) - finished;
+}
+
+std::size_t num_thread() { return static_cast<std::size_t>(sched.threads.load(std::memory_order_relaxed)); }
+
+sched_stats read_sched_stats() {
+  using c = processor_counters;
+  sched_stats s;
+  s.goroutines_finished = sum(&c::finished);
+  s.goroutines_created = sched.created_outside.load(std::memory_order_relaxed) + sum(&c::created);
+  s.goroutines = s.goroutines_created - s.goroutines_finished;
+  s.parks = sum(&c::parks);
+  s.readied = sum(&c::readied);
+  s.yields = sum(&c::yields);
+  s.switches_direct = sum(&c::switches_direct);
+  s.stacks_bound = sum(&c::stacks_bound);
+  s.stacks_inherited = sum(&c::stacks_inherited);
+  const auto stacks = weft::sched::read_stack_stats();
+  s.stacks_total = stacks.total;
+  s.stacks_pooled = stacks.pooled;
+  s.stacks_returned = stacks.returned;
+  s.overflows = sum(&c::overflows);
+  s.global_batches = sum(&c::global_batches);
+  s.global_taken = sum(&c::global_taken);
+  s.global_ticks = sum(&c::global_ticks);
+  s.steal_attempts = sum(&c::steal_attempts);
+  s.steals = sum(&c::steals);
+  s.stolen = sum(&c::stolen);
+  s.runnext_steals = sum(&c::runnext_steals);
+  s.runnext_spared = sum(&c::runnext_spared);
+  s.spins = sum(&c::spins);
+  s.wakeups = sched.machine_wakeups.load(std::memory_order_relaxed);
+  s.sleeps = sched.idle_sleeps.load(std::memory_order_relaxed);
+  s.futile_wakes = sched.futile_wakes.load(std::memory_order_relaxed);
+  s.missed_wakes = sched.missed_wakes.load(std::memory_order_relaxed);
+  s.slices_ended = sched.slices_ended.load(std::memory_order_relaxed);
+  s.preempted = sum(&c::preempted_slices);
+  s.world_stops = sched.world_stops.load(std::memory_order_relaxed);
+  s.global_queue = sched.global_size.load(std::memory_order_relaxed);
+  s.procs = max_procs();
+  s.idle_procs = sched.idle_ps.load(std::memory_order_relaxed);
+  s.spinning_threads = sched.spinning.load(std::memory_order_relaxed);
+  s.threads = num_thread();
+  return s;
+}
+
+}  // namespace weft::runtime

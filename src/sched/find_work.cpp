@@ -1,0 +1,167 @@
+// The order of the sources: stop request, own timers, every 61st time the global queue, runnext, own ring, the global
+// queue (a fair share), (network without blocking), stealing, then under the lock what is shared once more, then the P
+// goes idle, every queue is looked at once more, and the M sleeps: one of them until the next timer.
+#include "sched/find_work.h"
+
+#include "base/delay.h"
+#include "base/pause.h"
+#include "os/clock.h"
+#include "sched/idle.h"
+#include "sched/queues.h"
+#include "sched/steal.h"
+#include "sched/timers.h"
+#include "sched/world.h"
+
+namespace weft::sched {
+namespace {
+
+// How long an M that found nothing keeps looking before it sleeps. Waking it again costs the waker a system call and
+// the work a few tens of microseconds.
+constexpr std::int64_t spin_ns = 20'000;
+constexpr std::int64_t spin_interval_ns = 2'000;
+
+// The slice that was shared through runnext is over: who stands there queues up like everybody else.
+void end_slice(processor* p) noexcept {
+  p->attention.store(false, std::memory_order_relaxed);
+  p->sched_tick.store(p->sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (runnable* r = take_runnext(p)) put_last(p, r);
+}
+
+runnable* from_global_on_tick(processor* p) noexcept {
+  const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
+  p->picks.store(picks, std::memory_order_relaxed);
+  if (picks % fairness_ticks != 0 || sched.global_size.load(std::memory_order_relaxed) == 0) return nullptr;
+  base::lock_guard guard(sched.lock);
+  runnable* r = take_global_one(p);
+  if (r != nullptr) p->counters.global_ticks.bump();
+  return r;
+}
+
+runnable* from_local(processor* p) noexcept {
+  if (runnable* r = take_runnext(p)) return r;
+  runnable* r = p->ring.pop();
+  if (r != nullptr) p->sched_tick.store(p->sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return r;
+}
+
+runnable* from_global(processor* p) noexcept {
+  if (sched.global_size.load(std::memory_order_relaxed) == 0) return nullptr;
+  base::lock_guard guard(sched.lock);
+  return take_global_batch(p);
+}
+
+// Spinners are at most half of the busy Ps.
+bool may_spin(const machine* m) noexcept {
+  if (m->spinning) return true;
+  const std::int32_t busy = sched.procs.load(std::memory_order_relaxed) - sched.idle_ps.load(std::memory_order_relaxed);
+  return 2 * sched.spinning.load(std::memory_order_relaxed) < busy;
+}
+
+// [wake.idle] the second look: after the P is in the idle list and this M no longer counts as spinning.
+bool any_work() noexcept {
+  if (sched.global_size.load(std::memory_order_seq_cst) != 0) return true;
+  const int procs = sched.procs.load(std::memory_order_relaxed);
+  for (int i = 0; i < procs; ++i) {
+    if (processor_at(i)->has_work()) return true;
+  }
+  return false;
+}
+
+// As any_work(), but a runnext alone is not reason enough to look again at once.
+bool any_queued_work() noexcept {
+  if (sched.global_size.load(std::memory_order_seq_cst) != 0) return true;
+  const int procs = sched.procs.load(std::memory_order_relaxed);
+  for (int i = 0; i < procs; ++i) {
+    if (!processor_at(i)->ring.empty()) return true;
+  }
+  return false;
+}
+
+// Steals, and if there is nothing to steal keeps an eye on the queues for a moment. Looking is not free for the others:
+// each look pulls their cache lines over, so it is done at intervals.
+runnable* steal_or_spin(machine* m, bool& spared) noexcept {
+  if (!m->spinning) become_spinning(m);
+  const std::int64_t began = os::now_ns();
+  for (std::int64_t next_look = began;;) {
+    const steal_result s = steal(m);
+    if (s.found != nullptr) return s.found;
+    spared |= s.spared;
+    std::int64_t now = os::now_ns();
+    if (sched.stopping.load(std::memory_order_relaxed) || now - began >= spin_ns) return nullptr;
+    next_look = now + spin_interval_ns;
+    while (now < next_look) {
+      for (int i = 0; i < 16; ++i) base::cpu_pause();
+      now = os::now_ns();
+    }
+    if (runnable* r = from_global(m->p)) return r;
+  }
+}
+
+// The last look under the lock, and the P goes idle. Null with m->p set: look again from the start; null with m->p null:
+// nothing anywhere.
+runnable* go_idle(machine* m) noexcept {
+  base::lock_guard guard(sched.lock);
+  if (sched.stopping.load(std::memory_order_relaxed)) return nullptr;
+  if (runnable* r = take_global_batch(m->p)) return r;
+  if (!m->spinning && sched.need_spinning.load(std::memory_order_seq_cst)) {
+    become_spinning(m);
+    return nullptr;
+  }
+  release_to_idle(m);
+  return nullptr;
+}
+
+// Something appeared between the last look and the sleep: take a P again if there is one.
+bool come_back(machine* m) noexcept {
+  base::lock_guard guard(sched.lock);
+  if (sched.stopping.load(std::memory_order_relaxed)) return false;
+  processor* p = take_idle_processor();
+  if (p == nullptr) return false;
+  acquire(m, p);
+  become_spinning(m);
+  return true;
+}
+
+// `spared`: the only work in sight were runnexts that their Ps keep consuming. Then a runnext alone does not keep this
+// M awake, and for a while nobody is woken for one; sysmon watches that none is left standing.
+void sleep_unless_work_appeared(machine* m, bool spared) noexcept {
+  if (m->spinning) {
+    m->spinning = false;
+    if (spared) {
+      sched.futile.store(true, std::memory_order_seq_cst);
+      sched.futile_wakes.fetch_add(1, std::memory_order_relaxed);
+    }
+    base::delay();
+    if (sched.spinning.fetch_sub(1, std::memory_order_seq_cst) <= 0) base::fatal("the count of spinning Ms fell below zero");
+  }
+  base::delay();
+  if ((spared ? any_queued_work() : any_work()) && come_back(m)) return;
+  if (wait_for_timers() && come_back(m)) return;
+  sleep_machine(m);
+}
+
+}  // namespace
+
+runnable* find_work(machine* m) noexcept {
+  for (;;) {
+    processor* p = m->p;
+    if (sched.stopping.load(std::memory_order_acquire)) {
+      stop_for_world(m);
+      continue;
+    }
+    if (p->attention.load(std::memory_order_relaxed)) end_slice(p);
+    std::int64_t now = 0;
+    run_timers(p, now);
+    if (runnable* r = from_global_on_tick(p)) return r;
+    if (runnable* r = from_local(p)) return r;
+    if (runnable* r = from_global(p)) return r;
+    bool spared = false;
+    if (may_spin(m)) {
+      if (runnable* r = steal_or_spin(m, spared)) return r;
+    }
+    if (runnable* r = go_idle(m)) return r;
+    if (m->p == nullptr) sleep_unless_work_appeared(m, spared);
+  }
+}
+
+}  // namespace weft::sched

@@ -1,0 +1,121 @@
+#include "sched/idle.h"
+
+#include "base/delay.h"
+#include "sched/sysmon.h"
+#include "sched/threads.h"
+
+namespace weft::sched {
+namespace {
+
+void set_idle_bit(const processor* p, bool idle) noexcept {
+  auto& word = sched.idle_mask[p->id / 64];
+  const std::uint64_t bit = std::uint64_t{1} << (p->id % 64);
+  if (idle) {
+    word.fetch_or(bit, std::memory_order_relaxed);
+  } else {
+    word.fetch_and(~bit, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
+
+void release_to_idle(machine* m) noexcept {
+  processor* p = m->p;
+  if (p->has_work()) base::fatal("P ", p->id, " goes idle with goroutines in its queue");
+  m->p = nullptr;
+  p->owner.store(nullptr, std::memory_order_relaxed);
+  p->state.store(processor_state::idle, std::memory_order_relaxed);
+  p->idle_link = sched.idle_p_list;
+  sched.idle_p_list = p;
+  set_idle_bit(p, true);
+  base::delay();
+  sched.idle_ps.fetch_add(1, std::memory_order_seq_cst);  // [wake.idle] announce, then (the caller) look again
+}
+
+processor* take_idle_processor() noexcept {
+  processor* p = sched.idle_p_list;
+  if (p == nullptr) return nullptr;
+  sched.idle_p_list = p->idle_link;
+  set_idle_bit(p, false);
+  sched.idle_ps.fetch_sub(1, std::memory_order_seq_cst);
+  if (sched.sysmon_asleep) wake_sysmon();
+  return p;
+}
+
+void acquire(machine* m, processor* p) noexcept {
+  m->p = p;
+  p->owner.store(m, std::memory_order_relaxed);
+  p->state.store(processor_state::running, std::memory_order_release);
+}
+
+machine* take_idle_machine() noexcept {
+  machine* m = sched.idle_m_list;
+  if (m == nullptr) return nullptr;
+  sched.idle_m_list = m->idle_link;
+  if (--sched.idle_ms == 0) request_spare_machine();
+  return m;
+}
+
+void put_idle_machine(machine* m) noexcept {
+  m->idle_link = sched.idle_m_list;
+  sched.idle_m_list = m;
+  ++sched.idle_ms;
+}
+
+void wake_processor_slow() noexcept {
+  std::int32_t nobody = 0;
+  if (!sched.spinning.compare_exchange_strong(nobody, 1, std::memory_order_seq_cst)) return;
+  machine* woken = nullptr;
+  {
+    base::lock_guard guard(sched.lock);
+    // While the world stops, whoever starts it again looks at all queues.
+    processor* p = sched.stopping.load(std::memory_order_relaxed) ? nullptr : take_idle_processor();
+    if (p == nullptr) {
+      // Between our look and now somebody took the last idle P. The spinner that we pretended to be may have kept
+      // another M from spinning: it must not go to sleep on that account.
+      sched.need_spinning.store(true, std::memory_order_seq_cst);
+      sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
+    } else if ((woken = take_idle_machine()) != nullptr) {
+      woken->spinning = true;
+      woken->next_p = p;
+    } else {
+      // No thread at hand: the factory makes one, which takes an idle P itself (as the spinner that is counted already).
+      p->idle_link = sched.idle_p_list;
+      sched.idle_p_list = p;
+      set_idle_bit(p, true);
+      sched.idle_ps.fetch_add(1, std::memory_order_seq_cst);
+      request_spinning_machine();
+    }
+  }
+  if (woken != nullptr) {
+    sched.machine_wakeups.fetch_add(1, std::memory_order_relaxed);
+    woken->park.wake();
+  }
+}
+
+void become_spinning(machine* m) noexcept {
+  m->spinning = true;
+  sched.spinning.fetch_add(1, std::memory_order_seq_cst);
+  sched.need_spinning.store(false, std::memory_order_seq_cst);
+  m->p->counters.spins.bump();
+}
+
+void stop_spinning_with_work(machine* m) noexcept {
+  m->spinning = false;
+  if (sched.spinning.fetch_sub(1, std::memory_order_seq_cst) <= 0) base::fatal("the count of spinning Ms fell below zero");
+  // There may be more work where this came from, and until now its submitters saw us spinning and woke nobody.
+  wake_processor();
+}
+
+void sleep_machine(machine* m) noexcept {
+  {
+    base::lock_guard guard(sched.lock);
+    put_idle_machine(m);
+  }
+  sched.idle_sleeps.fetch_add(1, std::memory_order_relaxed);
+  m->park.sleep();
+  acquire(m, m->next_p);
+  m->next_p = nullptr;
+}
+
+}  // namespace weft::sched

@@ -1,0 +1,47 @@
+// Who sleeps, who spins, who is woken: Ms and Ps that have nothing to do, and the way back.
+#pragma once
+
+#include "sched/scheduler.h"
+
+namespace weft::sched {
+
+// Wakes an idle P with an M that looks for work, if there is a P to wake and nobody looks already. Call after work has
+// been published, in a section or on a plain thread.
+void wake_processor_slow() noexcept;
+
+[[gnu::always_inline]] inline void wake_processor() noexcept {
+  // [wake.submit] the look: pairs with release_to_idle() and the recheck in find_work.cpp
+  if (sched.idle_ps.load(std::memory_order_seq_cst) == 0 || sched.spinning.load(std::memory_order_seq_cst) != 0) return;
+  wake_processor_slow();
+}
+
+// The same for a goroutine that is alone in its runnext: its P is most likely about to run it, and while waking others
+// for that has lately been in vain, sysmon looks after it instead.
+[[gnu::always_inline]] inline void wake_processor_for_single() noexcept {
+  if (sched.idle_ps.load(std::memory_order_seq_cst) == 0 || sched.spinning.load(std::memory_order_seq_cst) != 0) return;
+  if (sched.futile.load(std::memory_order_relaxed)) return;
+  wake_processor_slow();
+}
+
+// The P's owner gives it to the idle list: its queues are empty.
+void release_to_idle(machine* m) noexcept WEFT_REQUIRES(sched.lock);
+
+// Takes a P off the idle list; null if there is none.
+processor* take_idle_processor() noexcept WEFT_REQUIRES(sched.lock);
+
+// M and P become one.
+void acquire(machine* m, processor* p) noexcept;
+
+void become_spinning(machine* m) noexcept;
+// A spinner found work. If it was the last one, somebody else must look from now on.
+void stop_spinning_with_work(machine* m) noexcept;
+
+// Sleeps until somebody hands a P to this M, and takes it.
+void sleep_machine(machine* m) noexcept;
+
+// Takes an idle M off the list; null if there is none.
+machine* take_idle_machine() noexcept WEFT_REQUIRES(sched.lock);
+// Puts an M that is about to sleep on its note into the idle list.
+void put_idle_machine(machine* m) noexcept WEFT_REQUIRES(sched.lock);
+
+}  // namespace weft::sched

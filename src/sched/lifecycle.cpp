@@ -1,0 +1,200 @@
+#include "sched/lifecycle.h"
+
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+#include <weft/run.h>
+#include <weft/runtime.h>
+
+#include "os/cpu_count.h"
+#include "poll/poller.h"
+#include "sched/debug_settings.h"
+#include "sched/exit.h"
+#include "sched/idle.h"
+#include "sched/overflow.h"
+#include "sched/queues.h"
+#include "sched/records.h"
+#include "sched/section.h"
+#include "sched/spawn.h"
+#include "sched/stack.h"
+#include "sched/steal.h"
+#include "sched/switch.h"
+#include "sched/threads.h"
+#include "sched/world.h"
+
+namespace weft::sched {
+
+constinit scheduler sched;
+
+namespace {
+
+// Held by plain threads only, around starting and stopping.
+std::mutex lifecycle_lock;
+bool run_active = false;
+
+void check(const options& o) {
+  if (o.procs < 0 || o.procs > max_procs_limit) {
+    throw std::invalid_argument("weft::options::procs must be from 0 to " + std::to_string(max_procs_limit));
+  }
+  if (o.stack_size > max_stack) throw std::invalid_argument("weft::options::stack_size is more than 1 GiB");
+  if (o.max_threads < 1) throw std::invalid_argument("weft::options::max_threads must be at least 1");
+}
+
+int procs_from_environment() noexcept {
+  const char* text = std::getenv("WEFTPROCS");
+  if (text == nullptr || *text == '\0') return 0;
+  char* end = nullptr;
+  const long n = std::strtol(text, &end, 10);
+  if (*end == '\0' && n >= 1 && n <= max_procs_limit) return static_cast<int>(n);
+  static bool warned = false;
+  if (!std::exchange(warned, true)) {
+    base::text t;
+    (t << "weft: WEFTPROCS=" << text << " is not a number from 1 to " << max_procs_limit << "; ignored\n").print();
+  }
+  return 0;
+}
+
+int choose_procs(const options& o) {
+  if (o.procs != 0) return o.procs;
+  if (const int n = procs_from_environment(); n != 0) return n;
+  return std::min(os::default_procs(), max_procs_limit);
+}
+
+void prepare_once() {
+  static bool done = false;
+  if (std::exchange(done, true)) return;
+  read_debug_settings();
+  install_overflow_handler();
+  prepare_world();
+  poll::open_poller();
+}
+
+void apply_stack_size(const options& o) noexcept {
+  const std::size_t wanted = o.stack_size == 0 ? default_stack : o.stack_size;
+  if (stack_class(wanted) == stack_class(default_stack_size())) return;
+  for (int i = 0; i < sched.procs.load(std::memory_order_relaxed); ++i) flush_stacks(processor_at(i));
+  set_default_stack_size(wanted);
+}
+
+// Under lifecycle_lock; the world is stopped, or there is none yet.
+void bring_up(const options& o) {
+  prepare_once();
+  start_threads();
+  if (sched.life.load(std::memory_order_relaxed) == phase::running) {
+    stop_world();
+  }
+  apply_stack_size(o);
+  {
+    base::lock_guard guard(sched.lock);
+    sched.max_threads = o.max_threads;
+  }
+  start_world(choose_procs(o));
+  sched.life.store(phase::running, std::memory_order_release);
+}
+
+void freeze() noexcept {
+  stop_world();
+  sched.life.store(phase::frozen, std::memory_order_release);
+}
+
+// run()'s goroutine and the thread that waits for it.
+struct main_frame {
+  void (*body)(void*);
+  void* argument;
+  std::exception_ptr error;
+  base::note done;
+};
+
+void after_main(machine* m, goroutine* from, const gmp::after_switch& self) noexcept {
+  put_stack(m->p, from);
+  static_cast<main_frame*>(self.arg)->done.wake();
+}
+
+// The main goroutine does not end like the others: who waits in run() must not go on before it is off its stack.
+[[noreturn]] void end_main(main_frame* frame) noexcept {
+  goroutine* self = current_machine()->curg;
+  if (self->locals != nullptr) self->destroy_locals(std::exchange(self->locals, nullptr));
+  machine* m = enter();
+  put_record(m->p, self->body);
+  self->body = nullptr;
+  m->p->counters.finished.bump();
+  gmp::transition(*self, status::running, status::dead);
+  m->after = {&after_main, self, nullptr, frame};
+  switch_to_g0(m, self, true);
+  base::fatal("the main goroutine was resumed after its end");
+}
+
+void run_main_body(record* r) {
+  auto* frame = *reinterpret_cast<main_frame**>(r->payload);
+  try {
+    frame->body(frame->argument);
+  } catch (const goroutine_exit&) {
+    throw;  // the others go on, and run() never returns
+  } catch (...) {
+    frame->error = std::current_exception();
+  }
+  end_main(frame);
+}
+
+constexpr detail::spawn_ops main_ops{&run_main_body, nullptr};
+
+void submit_main(main_frame* frame) noexcept {
+  record* r = take_shared_record();
+  new (r->payload) main_frame*(frame);
+  r->ops = &main_ops;
+  detail::submit(r);
+}
+
+}  // namespace
+
+void start_with_defaults() { weft::start(); }
+
+}  // namespace weft::sched
+
+namespace weft {
+
+namespace detail {
+
+void run_main(const options& o, void (*body)(void*), void* argument) {
+  using namespace weft::sched;
+  if (current_machine() != nullptr) throw std::logic_error("weft::run: called from a goroutine");
+  check(o);
+  main_frame frame{body, argument, nullptr, {}};
+  {
+    std::lock_guard guard(lifecycle_lock);
+    if (run_active) throw std::logic_error("weft::run: another run() is under way");
+    bring_up(o);
+    run_active = true;
+    submit_main(&frame);
+  }
+  frame.done.sleep();
+  {
+    std::lock_guard guard(lifecycle_lock);
+    freeze();
+    run_active = false;
+  }
+  if (frame.error) std::rethrow_exception(std::move(frame.error));
+}
+
+}  // namespace detail
+
+void start(options o) {
+  using namespace weft::sched;
+  check(o);
+  if (sched::sched.life.load(std::memory_order_acquire) == phase::running) return;
+  std::lock_guard guard(lifecycle_lock);
+  if (sched::sched.life.load(std::memory_order_relaxed) != phase::running) bring_up(o);
+}
+
+void shutdown() {
+  using namespace weft::sched;
+  if (current_machine() != nullptr) throw std::logic_error("weft::shutdown: called from a goroutine");
+  std::lock_guard guard(lifecycle_lock);
+  if (run_active) throw std::logic_error("weft::shutdown: run() is under way");
+  if (sched::sched.life.load(std::memory_order_relaxed) == phase::running) freeze();
+}
+
+}  // namespace weft

@@ -1,0 +1,185 @@
+#include "sched/park.h"
+
+#include <weft/detail/park.h>
+#include <weft/go.h>
+
+#include <sched.h>
+
+#include "base/delay.h"
+#include "os/clock.h"
+#include "sched/idle.h"
+#include "sched/queues.h"
+#include "sched/section.h"
+#include "sched/spawn.h"
+#include "sched/switch.h"
+
+namespace weft::sched {
+namespace {
+
+void put_readied(processor* p, goroutine* g) noexcept {
+  p->counters.readied.bump();
+  if (put_next(p, g)) {
+    wake_processor_for_single();
+  } else {
+    wake_processor();
+  }
+}
+
+// Hooks, run off the goroutine's stack.
+void after_park(machine* m, goroutine* from, const gmp::after_switch& self) noexcept {
+  base::delay();
+  if (self.commit(from, self.arg)) return;
+  gmp::transition(*from, status::waiting, status::runnable);
+  put_readied(m->p, from);
+}
+
+void after_yield(machine* m, goroutine* from, const gmp::after_switch&) noexcept { put_last(m->p, from); }
+
+void after_preemption(machine*, goroutine* from, const gmp::after_switch&) noexcept {
+  put_global(from);
+  wake_processor();
+}
+
+void park_thread(detail::commit_fn commit, void* arg, detail::wait_reason why) noexcept {
+  goroutine* g = thread_stand_in();
+  g->reason = why;
+  gmp::transition(*g, status::running, status::waiting);
+  if (commit(g, arg)) {
+    g->thread_note.sleep();
+  } else {
+    gmp::transition(*g, status::waiting, status::runnable);
+  }
+  gmp::transition(*g, status::runnable, status::running);
+}
+
+void ready_from_outside(goroutine* g) noexcept {
+  put_global(g);
+  wake_processor();
+}
+
+}  // namespace
+
+void switch_away(machine* m, goroutine* from) noexcept {
+  processor* p = m->p;
+  runnable* next = pick_fast(p);
+  if (next != nullptr) {
+    goroutine* to = is_record(next) ? bind_cached(p, static_cast<record*>(next)) : static_cast<goroutine*>(next);
+    if (to != nullptr && to->own_machine == nullptr) [[likely]] {
+      p->counters.switches_direct.bump();
+      switch_to(m, from, to);
+      return;
+    }
+    m->handoff = to != nullptr ? to : next;
+  }
+  switch_to_g0(m, from);
+}
+
+machine* attend(machine* m) noexcept {
+  goroutine* g = m->curg;
+  if (g == nullptr) return m;  // on g0: find_work looks by itself
+  m->p->counters.preempted_slices.bump();
+  gmp::transition(*g, status::running, status::runnable);
+  m->after = {&after_preemption, g, nullptr, nullptr};
+  switch_to_g0(m, g);
+  return current_machine();
+}
+
+machine* regain_processor(machine* m) noexcept {
+  goroutine* g = m->curg;
+  {
+    base::lock_guard guard(sched.lock);
+    if (m->revoked.load(std::memory_order_relaxed) == 0) return m;  // given back, or never taken
+    m->revoked.store(0, std::memory_order_relaxed);
+    m->p = nullptr;
+    processor* p = sched.stopping.load(std::memory_order_relaxed) ? nullptr : take_idle_processor();
+    if (p != nullptr) {
+      acquire(m, p);
+      gmp::transition(*g, status::syscall, status::running);
+      return m;
+    }
+  }
+  gmp::transition(*g, status::syscall, status::runnable);
+  m->after = {&after_preemption, g, nullptr, nullptr};
+  switch_to_g0(m, g);
+  return current_machine();
+}
+
+goroutine* thread_stand_in() noexcept {
+  // Touched by this thread only while it runs, and by the one waker while it sleeps.
+  thread_local goroutine* g = nullptr;
+  if (g == nullptr) {
+    thread_local goroutine storage;
+    storage.is_thread = true;
+    storage.state.store(status::running, std::memory_order_relaxed);
+    g = &storage;
+  }
+  return g;
+}
+
+}  // namespace weft::sched
+
+namespace weft::detail {
+
+using namespace weft::sched;
+
+goroutine* self() noexcept {
+  const machine* m = current_machine();
+  return m != nullptr ? m->curg : thread_stand_in();
+}
+
+void park(commit_fn commit, void* arg, wait_reason why) noexcept {
+  machine* m = enter();
+  if (m == nullptr) return park_thread(commit, arg, why);
+  goroutine* g = m->curg;
+  g->reason = why;
+  g->waiting_since.store(sched::sched.coarse_now.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  m->p->counters.parks.bump();
+  gmp::transition(*g, status::running, status::waiting);
+  m->after = {&after_park, g, commit, arg};
+  switch_away(m, g);
+  leave(current_machine());
+}
+
+void ready(goroutine* g) noexcept {
+  gmp::transition(*g, status::waiting, status::runnable);
+  if (g->is_thread) return g->thread_note.wake();
+  machine* m = enter();
+  if (m == nullptr) return ready_from_outside(g);
+  put_readied(m->p, g);
+  leave(m);
+}
+
+std::int64_t now_ns() noexcept { return os::now_ns(); }
+
+}  // namespace weft::detail
+
+namespace weft {
+
+void yield() {
+  using namespace weft::sched;
+  machine* m = enter();
+  if (m == nullptr) {
+    ::sched_yield();
+    return;
+  }
+  goroutine* g = m->curg;
+  processor* p = m->p;
+  p->counters.yields.bump();
+  gmp::transition(*g, status::running, status::runnable);
+  m->after = {&after_yield, g, nullptr, nullptr};
+  switch_away(m, g);
+  leave(current_machine());
+}
+
+void checkpoint() {
+  using namespace weft::sched;
+  machine* m = current_machine();
+  if (m == nullptr) return;
+  // Looking without a section is fine: a wrong answer only means one more or one less look.
+  if (m->revoked.load(std::memory_order_relaxed) == 0 && m->p != nullptr && !m->p->attention.load(std::memory_order_relaxed)) {
+    return;
+  }
+  leave(enter());
+}
+
+}  // namespace weft

@@ -1,0 +1,79 @@
+#include "sched/queues.h"
+
+#include <algorithm>
+
+#include "base/delay.h"
+
+namespace weft::sched {
+namespace {
+
+void global_size_changed() noexcept WEFT_REQUIRES(sched.lock) {
+  sched.global_size.store(sched.global.size(), std::memory_order_relaxed);
+}
+
+// Half of the full ring and the newcomer, in one batch under one lock.
+bool overflow(processor* p, runnable* r) noexcept {
+  runnable* batch[processor::ring_size / 2];
+  const std::uint32_t n = p->ring.take_half(batch);
+  if (n == 0) return false;
+  base::lock_guard guard(sched.lock);
+  for (std::uint32_t i = 0; i < n; ++i) sched.global.push(batch[i]);
+  sched.global.push(r);
+  global_size_changed();
+  p->counters.overflows.bump();
+  return true;
+}
+
+}  // namespace
+
+bool put_next(processor* p, runnable* r) noexcept {
+  base::delay();
+  // [wake.submit] seq_cst: the work is published before the caller looks for sleepers
+  runnable* old = p->runnext.exchange(r, std::memory_order_seq_cst);
+  base::delay();
+  if (old == nullptr) return p->ring.empty();
+  put_last(p, old);
+  return false;
+}
+
+void put_last(processor* p, runnable* r) noexcept {
+  while (!p->ring.push(r)) {
+    if (overflow(p, r)) return;
+  }
+}
+
+void put_global(runnable* r) noexcept {
+  base::lock_guard guard(sched.lock);
+  sched.global.push(r);
+  global_size_changed();
+}
+
+runnable* take_global_one(processor* p) noexcept {
+  auto* r = static_cast<runnable*>(sched.global.pop());
+  if (r != nullptr) {
+    global_size_changed();
+    p->counters.global_taken.bump();
+  }
+  return r;
+}
+
+runnable* take_global_batch(processor* p) noexcept {
+  const std::size_t size = sched.global.size();
+  if (size == 0) return nullptr;
+  const auto procs = static_cast<std::size_t>(sched.procs.load(std::memory_order_relaxed));
+  const std::size_t n = std::min({size, size / procs + 1, std::size_t{processor::ring_size / 2}});
+  auto* first = static_cast<runnable*>(sched.global.pop());
+  prefetch(first);
+  runnable* batch[processor::ring_size / 2];
+  std::uint32_t taken = 0;
+  while (taken + 1 < n) batch[taken++] = static_cast<runnable*>(sched.global.pop());
+  global_size_changed();
+  // The ring is empty or nearly so when this is called, and a batch is at most half of it.
+  for (std::uint32_t at = p->ring.push_batch(batch, taken); at < taken; ++at) sched.global.push(batch[at]);
+  global_size_changed();
+  p->counters.global_batches.bump();
+  p->counters.global_taken.add(taken + 1);
+  return first;
+}
+
+}  // namespace weft::sched

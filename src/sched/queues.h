@@ -1,0 +1,52 @@
+// Putting goroutines into queues and taking them out: runnext, the P's ring, the global queue.
+#pragma once
+
+#include "sched/scheduler.h"
+
+namespace weft::sched {
+
+// [p.owner] The queue functions with a processor argument are for the M that owns it.
+
+// To the front: runs next on this P and inherits the time slice. Whoever stood there goes to the ring. Returns true if
+// it is the only one waiting here.
+bool put_next(processor* p, runnable* r) noexcept;
+
+// To the back of the ring; a full ring moves half of itself, and the newcomer, to the global queue in one batch.
+void put_last(processor* p, runnable* r) noexcept;
+
+// To the global queue, for those without a P and for preempted goroutines.
+void put_global(runnable* r) noexcept;
+
+// One from the front of the global queue.
+runnable* take_global_one(processor* p) noexcept WEFT_REQUIRES(sched.lock);
+
+// This P's fair share: one is returned, the others go to its ring.
+runnable* take_global_batch(processor* p) noexcept WEFT_REQUIRES(sched.lock);
+
+inline void prefetch(const void* p) noexcept { __builtin_prefetch(p, 1, 3); }
+
+[[gnu::always_inline]] inline runnable* take_runnext(processor* p) noexcept {
+  runnable* r = p->runnext.load(std::memory_order_relaxed);
+  if (r == nullptr) return nullptr;
+  // A thief may take it between the load and here; nobody but us puts a new one in.
+  return p->runnext.exchange(nullptr, std::memory_order_acq_rel);
+}
+
+// The choice of the next goroutine that needs no lock and no look elsewhere. Null: take the slow path (which is also
+// taken when attention is due, and every 61st time if the global queue has something or there are timers).
+[[gnu::always_inline]] inline runnable* pick_fast(processor* p) noexcept {
+  const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
+  if (p->attention.load(std::memory_order_relaxed)) [[unlikely]] return nullptr;
+  if (picks % fairness_ticks == 0 && (sched.global_size.load(std::memory_order_relaxed) != 0 || !p->timers.empty())) [[unlikely]] {
+    return nullptr;
+  }
+  p->picks.store(picks, std::memory_order_relaxed);
+  if (runnable* r = take_runnext(p)) return r;  // the time slice is inherited: sched_tick stays
+  runnable* r = p->ring.pop();
+  if (r == nullptr) return nullptr;
+  prefetch(p->ring.peek(1));
+  p->sched_tick.store(p->sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return r;
+}
+
+}  // namespace weft::sched

@@ -1,0 +1,82 @@
+// The one shared thing: the global queue, the idle Ms and Ps, the spinning count, and the state of the world.
+//
+// Lost wakeups. Two sides, each "publish, full barrier, look":
+//   submit: put work in a queue (sequentially consistent read-modify-write of runnext, or the lock), then look at
+//           idle_ps and spinning; if a P is idle and nobody spins, wake one.           [wake.submit]
+//   idle:   put the P in the idle list (idle_ps goes up), stop spinning, then look at every queue once more. [wake.idle]
+// Both looks are seq_cst, so at least one side sees the other. See idle.cpp.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/lock.h"
+#include "base/note.h"
+#include "gmp/machine.h"
+#include "gmp/pointer_queue.h"
+#include "gmp/processor.h"
+
+namespace weft::sched {
+
+using detail::record;
+using detail::runnable;
+using gmp::goroutine;
+using gmp::machine;
+using gmp::processor;
+using gmp::processor_state;
+using gmp::status;
+
+inline constexpr int max_procs_limit = 1024;
+inline constexpr std::uint32_t fairness_ticks = 61;
+
+// The life of the runtime. Changed under `lifecycle` (lifecycle.cpp).
+enum class phase : std::uint32_t { down, running, frozen };
+
+struct scheduler {
+  // Read whenever something becomes runnable; written when Ms fall asleep and wake up.
+  alignas(64) std::atomic<std::int32_t> idle_ps{0};
+  std::atomic<std::int32_t> spinning{0};
+  std::atomic<bool> need_spinning{false};  // somebody wanted to wake a spinner when no P was idle
+  std::atomic<bool> futile{false};         // the last spinner found nothing but runnexts about to be run: see idle.cpp
+
+  alignas(64) std::atomic<std::size_t> global_size{0};
+
+  // Changes only while the world is stopped.
+  alignas(64) std::atomic<std::int32_t> procs{0};
+  std::atomic<bool> stopping{false};  // the world is, or is to be, stopped
+  std::atomic<phase> life{phase::down};
+  std::atomic<processor*> all_ps[max_procs_limit] = {};
+  std::atomic<std::uint64_t> idle_mask[max_procs_limit / 64] = {};
+
+  alignas(64) base::mutex lock{base::lock_rank::sched};
+  gmp::pointer_queue global WEFT_GUARDED_BY(lock);
+  processor* idle_p_list WEFT_GUARDED_BY(lock) = nullptr;
+  machine* idle_m_list WEFT_GUARDED_BY(lock) = nullptr;
+  std::int32_t idle_ms WEFT_GUARDED_BY(lock) = 0;
+  std::int32_t machines WEFT_GUARDED_BY(lock) = 0;           // alive or being created
+  std::int32_t starting WEFT_GUARDED_BY(lock) = 0;           // asked of the factory, not there yet
+  std::int32_t max_threads WEFT_GUARDED_BY(lock) = 10'000;
+  std::atomic<machine*> all_ms{nullptr};                     // pushed under the lock, never removed
+  std::int32_t stop_wait WEFT_GUARDED_BY(lock) = 0;          // Ps that the stopper still waits for
+  base::futex_word stopped{0};
+  bool sysmon_asleep WEFT_GUARDED_BY(lock) = false;
+  base::note sysmon_note;
+
+  alignas(64) std::atomic<std::uint64_t> next_goroutine_id{1};
+  std::atomic<std::uint64_t> created_outside{0};  // by plain threads
+  std::atomic<std::int64_t> coarse_now{0};        // written by sysmon
+  std::atomic<std::int32_t> threads{0};           // all threads of the runtime
+  std::atomic<std::int64_t> poll_until{0};        // until when an M sleeps in the poller; 0: none does
+  std::atomic<std::uint64_t> machine_wakeups{0}, idle_sleeps{0}, slices_ended{0}, futile_wakes{0}, missed_wakes{0}, world_stops{0};
+};
+
+extern scheduler sched;
+
+inline processor* processor_at(int i) noexcept { return sched.all_ps[i].load(std::memory_order_acquire); }
+
+inline bool is_idle(int p) noexcept {
+  return (sched.idle_mask[p / 64].load(std::memory_order_relaxed) >> (p % 64)) & 1;
+}
+
+}  // namespace weft::sched

@@ -1,0 +1,56 @@
+// Being inside the runtime. Between enter() and leave() the thread keeps its P and cannot be stopped in place.
+//
+// Rule: locks first, then everything else. enter() raises `locks` and only then looks whether the P was revoked while
+// the goroutine ran user code; the other half of the handshake is revoke() in world.cpp.
+#pragma once
+
+#include <atomic>
+
+#include "gmp/current.h"
+#include "sched/scheduler.h"
+
+namespace weft::sched {
+
+using gmp::current_machine;
+
+// The P was taken while this goroutine ran user code: get one, or wait in the global queue for one. Returns the M
+// that the goroutine is on afterwards, in a section.
+[[gnu::cold, gnu::noinline]] machine* regain_processor(machine* m) noexcept;
+
+// The slice is over or the world stops: go to the back of the global queue. Returns as regain_processor does.
+[[gnu::cold, gnu::noinline]] machine* attend(machine* m) noexcept;
+
+// Begins a section; null on a thread that is not an M.
+[[gnu::always_inline]] inline machine* enter() noexcept {
+  machine* m = current_machine();
+  if (m == nullptr) return nullptr;
+  const std::int32_t depth = m->locks.load(std::memory_order_relaxed);
+  m->locks.store(depth + 1, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // [section.enter] the store above before the load below
+  if (depth == 0 && m->revoked.load(std::memory_order_relaxed) != 0) [[unlikely]] return regain_processor(m);
+  return m;
+}
+
+// Ends a section begun on the M that this code runs on now. A cooperative preemption point.
+[[gnu::always_inline]] inline void leave(machine* m) noexcept {
+  const std::int32_t depth = m->locks.load(std::memory_order_relaxed);
+  if (depth == 1 && m->p->attention.load(std::memory_order_relaxed)) [[unlikely]] m = attend(m);
+  // [section.leave] release: who revokes the P after this store sees all that the section did to it
+  m->locks.store(depth - 1, std::memory_order_release);
+}
+
+// The same as a scope, for code that may also run on a plain thread and does not park inside.
+class section {
+ public:
+  section() noexcept : m_(enter()) {}
+  ~section() {
+    if (m_ != nullptr) leave(m_);
+  }
+  section(const section&) = delete;
+  section& operator=(const section&) = delete;
+
+ private:
+  machine* const m_;
+};
+
+}  // namespace weft::sched

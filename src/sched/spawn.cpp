@@ -1,0 +1,193 @@
+#include "sched/spawn.h"
+
+#include <cxxabi.h>
+#include <stdexcept>
+#include <typeinfo>
+
+#include <weft/detail/record.h>
+#include <weft/future.h>
+#include <weft/go.h>
+
+#include "sched/exit.h"
+#include "sched/idle.h"
+#include "sched/lifecycle.h"
+#include "sched/queues.h"
+#include "sched/records.h"
+#include "sched/section.h"
+#include "sched/stack.h"
+#include "sched/switch.h"
+
+namespace weft::sched {
+namespace {
+
+constexpr std::uint64_t id_batch = 64;
+
+std::uint64_t new_id(processor* p) noexcept {
+  if (p->next_id == p->last_id) {
+    p->next_id = sched.next_goroutine_id.fetch_add(id_batch, std::memory_order_relaxed);
+    p->last_id = p->next_id + id_batch;
+  }
+  return p->next_id++;
+}
+
+// The record becomes this goroutine's body. The goroutine is dead before and runnable afterwards.
+void bind(processor* p, goroutine* g, record* r) noexcept {
+  g->body = r;
+  g->id = new_id(p);
+  gmp::transition(*g, status::dead, status::runnable);
+}
+
+std::size_t wanted_stack(const record* r) noexcept {
+  if (r->ops->extras == nullptr) [[likely]] return 0;
+  return r->ops->extras(r)->stack_size;
+}
+
+goroutine* bind_to(processor* p, goroutine* g, record* r) noexcept {
+  arch::scrub_stack(g->stack_low, static_cast<std::size_t>(reinterpret_cast<std::byte*>(g) - g->stack_low));
+  arch::prepare_context(g->context, g, g);  // the stack ends where the goroutine object begins
+  g->saved_errno = 0;
+  g->exceptions = {};
+  bind(p, g, r);
+  p->counters.stacks_bound.bump();
+  return g;
+}
+
+// Hook: the goroutine has left its stack for good.
+void after_exit(machine* m, goroutine* from, const gmp::after_switch&) noexcept { put_stack(m->p, from); }
+
+void run_body(goroutine* g) {
+  try {
+    g->body->ops->run(g->body);
+  } catch (const goroutine_exit&) {
+    // exit_goroutine(): its frames are unwound.
+  }
+}
+
+// In a section: what the goroutine held goes back.
+void retire(machine* m, goroutine* g) noexcept {
+  processor* p = m->p;
+  put_record(p, g->body);
+  g->body = nullptr;
+  p->counters.finished.bump();
+  gmp::transition(*g, status::running, status::dead);
+}
+
+}  // namespace
+
+goroutine* bind_cached(processor* p, record* r) noexcept {
+  if (p->stack_count == 0 || r->ops->extras != nullptr) return nullptr;
+  return bind_to(p, p->stacks[--p->stack_count], r);
+}
+
+goroutine* goroutine_of(processor* p, runnable* r) noexcept {
+  if (!is_record(r)) return static_cast<goroutine*>(r);
+  auto* rec = static_cast<record*>(r);
+  const std::size_t size = wanted_stack(rec);
+  return bind_to(p, size == 0 ? take_stack(p) : take_stack_of(size), rec);
+}
+
+// What a stack does from its first instruction on: one goroutine after the other, as long as the next in line has not
+// run yet. Such a one needs no switch at all.
+extern "C" __attribute__((visibility("hidden"))) void weft_goroutine_main(goroutine* g) {
+  arch::after_switch(g->fiber);
+  machine* m = current_machine();
+  complete_switch(m);
+  for (;;) {
+    leave(m);
+    run_body(g);
+    if (g->locals != nullptr) g->destroy_locals(std::exchange(g->locals, nullptr));
+    m = enter();
+    retire(m, g);
+
+    runnable* next = pick_fast(m->p);
+    if (next != nullptr && is_record(next) && next->ops->extras == nullptr) {
+      bind(m->p, g, static_cast<record*>(next));
+      gmp::transition(*g, status::runnable, status::running);
+      m->p->counters.stacks_inherited.bump();
+      *m->thread_errno = 0;
+      continue;
+    }
+    m->after = {&after_exit, g, nullptr, nullptr};
+    if (next != nullptr && !is_record(next) && static_cast<goroutine*>(next)->own_machine == nullptr) {
+      m->p->counters.switches_direct.bump();
+      switch_to(m, g, static_cast<goroutine*>(next), true);
+    } else {
+      m->handoff = next;
+      switch_to_g0(m, g, true);
+    }
+    base::fatal("goroutine ", g->id, " was resumed after its end");
+  }
+}
+
+}  // namespace weft::sched
+
+namespace weft::detail {
+
+using namespace weft::sched;
+
+record* allocate_record() {
+  machine* m = enter();
+  if (m == nullptr) {
+    ensure_started();
+    return take_shared_record();
+  }
+  record* r = take_record(m->p);
+  r->creator = m->curg->id;
+  leave(m);
+  return r;
+}
+
+void release_record(record* r) noexcept {
+  machine* m = enter();
+  if (m == nullptr) return put_shared_record(r);
+  put_record(m->p, r);
+  leave(m);
+}
+
+// Not inlined: the return address is where go() was called.
+[[gnu::noinline]] void submit(record* r) noexcept {
+  r->creator_pc = __builtin_return_address(0);
+  machine* m = enter();
+  if (m == nullptr) {
+    r->creator = 0;
+    sched::sched.created_outside.fetch_add(1, std::memory_order_relaxed);
+    put_global(r);
+    wake_processor();
+    return;
+  }
+  processor* p = m->p;
+  p->counters.created.bump();
+  if (put_next(p, r)) {
+    wake_processor_for_single();
+  } else {
+    wake_processor();
+  }
+  leave(m);
+}
+
+}  // namespace weft::detail
+
+namespace weft::detail {
+
+bool handling_goroutine_exit() noexcept {
+  const std::type_info* type = abi::__cxa_current_exception_type();
+  return type != nullptr && *type == typeid(sched::goroutine_exit);
+}
+
+}  // namespace weft::detail
+
+namespace weft {
+
+void exit_goroutine() {
+  if (!in_goroutine()) throw std::logic_error("weft::exit_goroutine: not in a goroutine");
+  throw sched::goroutine_exit{};
+}
+
+std::uint64_t goroutine_id() {
+  const gmp::machine* m = gmp::current_machine();
+  return m == nullptr || m->curg == nullptr ? 0 : m->curg->id;
+}
+
+bool in_goroutine() { return goroutine_id() != 0; }
+
+}  // namespace weft

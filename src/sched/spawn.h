@@ -1,0 +1,19 @@
+// The birth, life and end of a goroutine: record, stack, function, and the hand-over of the warm stack.
+#pragma once
+
+#include "sched/scheduler.h"
+
+namespace weft::sched {
+
+// The goroutine to switch to: `r` itself, or a stack from the cache with the record `r` bound to it.
+goroutine* goroutine_of(processor* p, runnable* r) noexcept;
+
+// As goroutine_of(), but null where it is not a matter of nanoseconds: let g0 do it.
+[[gnu::always_inline]] inline bool is_record(const runnable* r) noexcept { return r->ops != nullptr; }
+
+goroutine* bind_cached(processor* p, record* r) noexcept;
+
+// The main goroutine of run(): the number 1 of the process the first time.
+void reserve_main_id() noexcept;
+
+}  // namespace weft::sched

@@ -1,0 +1,225 @@
+#include "sched/stack.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <new>
+
+#include "os/memory.h"
+
+namespace weft::sched {
+namespace {
+
+constexpr std::size_t header_bytes = os::page_size;  // a page more than asked for: the goroutine and the first frames
+constexpr std::size_t colours = 16;
+constexpr std::uint32_t carve_batch = 64;
+
+struct arena {
+  std::byte* base;
+  std::size_t stride;
+  std::uint32_t capacity;
+  std::atomic<std::uint32_t> carved;
+};
+
+// Append-only, so that the fault handler and dumps read it without a lock.
+constexpr std::uint32_t max_arenas = 1 << 16;
+struct arena_table {
+  std::atomic<std::uint32_t> count{0};
+  arena* entries = nullptr;
+};
+constinit arena_table arenas;
+
+// Free stacks of one size, by low address; the goroutine on top is found by arithmetic, so the pages can be gone.
+struct stack_pool {
+  gmp::pointer_queue warm;   // used since the last scavenge
+  gmp::pointer_queue cool;   // not used since then: the next scavenge returns them
+  gmp::pointer_queue cold;   // pages returned
+  arena* current = nullptr;
+};
+
+struct pools {
+  base::mutex lock{base::lock_rank::stacks};
+  stack_pool of[stack_classes] WEFT_GUARDED_BY(lock);
+  os::guard_mode guards = os::guard_mode::guard_install;
+  bool probed = false;
+  std::atomic<std::uint64_t> total{0}, pooled{0}, returned{0};
+};
+constinit pools shared;
+constinit std::atomic<int> default_class{4};
+
+constexpr std::size_t class_bytes(int c) noexcept { return min_stack << c; }
+constexpr std::size_t class_stride(int c) noexcept { return os::page_size + class_bytes(c) + header_bytes; }
+
+// `low` is the guard page's address.
+goroutine* goroutine_on(std::byte* low, int c) noexcept {
+  const auto colour = (reinterpret_cast<std::uintptr_t>(low) / class_stride(c)) % colours;
+  std::byte* top = low + class_stride(c) - colour * 64;
+  constexpr std::size_t size = (sizeof(goroutine) + 63) & ~std::size_t{63};
+  return reinterpret_cast<goroutine*>(top - size);
+}
+
+std::byte* low_of(const goroutine* g) noexcept { return g->stack_low - os::page_size; }
+
+goroutine* format(std::byte* low, int c) noexcept {
+  auto* g = new (goroutine_on(low, c)) goroutine;
+  g->stack_low = low + os::page_size;
+  g->stack_size = class_bytes(c);
+  arch::create_fiber(g->fiber, g->stack_low, static_cast<std::size_t>(reinterpret_cast<std::byte*>(g) - g->stack_low));
+  return g;
+}
+
+void probe_guards_once() noexcept WEFT_REQUIRES(shared.lock) {
+  if (shared.probed) return;
+  shared.guards = os::probe_guard_mode();
+  shared.probed = true;
+}
+
+arena* new_arena(int c, const arena* previous) noexcept WEFT_REQUIRES(shared.lock) {
+  if (arenas.entries == nullptr) arenas.entries = static_cast<arena*>(os::map_memory(max_arenas * sizeof(arena)));
+  const std::uint32_t n = arenas.count.load(std::memory_order_relaxed);
+  if (n == max_arenas) base::fatal("too many stack arenas");
+  // Small at first, then in large pieces; never more than 4 GiB of address space at a time.
+  std::uint32_t stacks = previous == nullptr ? carve_batch : std::min(previous->capacity * 2, std::uint32_t{4096});
+  stacks = std::max<std::uint32_t>(1, std::min<std::uint32_t>(stacks, (std::uint64_t{4} << 30) / class_stride(c)));
+  void* memory = os::reserve_stacks(stacks * class_stride(c));
+  if (memory == nullptr) {
+    base::fatal("cannot reserve address space for more stacks (", shared.total.load(std::memory_order_relaxed), " exist, ",
+                std::uint64_t{class_bytes(c)}, " bytes each): error ", errno);
+  }
+  arena* a = new (&arenas.entries[n]) arena{static_cast<std::byte*>(memory), class_stride(c), stacks, {0}};
+  arenas.count.store(n + 1, std::memory_order_release);  // [arena.publish]
+  return a;
+}
+
+// A batch of fresh stacks, guarded by one system call, into the cold pool (they have no pages yet either).
+void carve(int c) noexcept WEFT_REQUIRES(shared.lock) {
+  probe_guards_once();
+  stack_pool& pool = shared.of[c];
+  if (pool.current == nullptr || pool.current->carved.load(std::memory_order_relaxed) == pool.current->capacity) {
+    pool.current = new_arena(c, pool.current);
+  }
+  arena& a = *pool.current;
+  const std::uint32_t done = a.carved.load(std::memory_order_relaxed);
+  const std::uint32_t n = std::min(carve_batch, a.capacity - done);
+  std::byte* first = a.base + done * a.stride;
+  if (!os::install_guards(first, a.stride, n, shared.guards)) {
+    base::fatal("cannot guard more stacks: error ", errno, " after ", shared.total.load(std::memory_order_relaxed),
+                " stacks. This kernel has no MADV_GUARD_INSTALL (Linux 6.13), so each stack takes two memory mappings: raise "
+                "vm.max_map_count");
+  }
+  for (std::uint32_t i = 0; i < n; ++i) {
+    std::byte* low = first + i * a.stride;
+    arch::register_roots(low + os::page_size, a.stride - os::page_size);
+    pool.cold.push(low);
+  }
+  a.carved.store(done + n, std::memory_order_release);  // [arena.publish]
+  shared.total.fetch_add(n, std::memory_order_relaxed);
+  shared.pooled.fetch_add(n, std::memory_order_relaxed);
+}
+
+goroutine* take_shared(int c) noexcept WEFT_REQUIRES(shared.lock) {
+  stack_pool& pool = shared.of[c];
+  if (pool.warm.empty() && pool.cool.empty() && pool.cold.empty()) carve(c);
+  shared.pooled.fetch_sub(1, std::memory_order_relaxed);
+  for (gmp::pointer_queue* q : {&pool.warm, &pool.cool}) {
+    if (void* low = q->pop()) return goroutine_on(static_cast<std::byte*>(low), c);
+  }
+  return format(static_cast<std::byte*>(pool.cold.pop()), c);
+}
+
+void put_shared(goroutine* g) noexcept WEFT_REQUIRES(shared.lock) {
+  shared.of[stack_class(g->stack_size)].warm.push(low_of(g));
+  shared.pooled.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+int stack_class(std::size_t bytes) noexcept {
+  const std::size_t rounded = std::bit_ceil(std::clamp(bytes, min_stack, max_stack));
+  return std::countr_zero(rounded / min_stack);
+}
+
+goroutine* take_stack(processor* p) noexcept {
+  if (p->stack_count == 0) {
+    base::lock_guard guard(shared.lock);
+    const int c = default_class.load(std::memory_order_relaxed);
+    while (p->stack_count < processor::stack_cache_size / 2) p->stacks[p->stack_count++] = take_shared(c);
+  }
+  return p->stacks[--p->stack_count];
+}
+
+goroutine* take_stack_of(std::size_t bytes) noexcept {
+  base::lock_guard guard(shared.lock);
+  return take_shared(stack_class(bytes));
+}
+
+void put_stack(processor* p, goroutine* g) noexcept {
+  if (stack_class(g->stack_size) != default_class.load(std::memory_order_relaxed)) {
+    base::lock_guard guard(shared.lock);
+    put_shared(g);
+    return;
+  }
+  if (p->stack_count == processor::stack_cache_size) {
+    base::lock_guard guard(shared.lock);
+    while (p->stack_count > processor::stack_cache_size / 2) put_shared(p->stacks[--p->stack_count]);
+  }
+  p->stacks[p->stack_count++] = g;
+}
+
+void flush_stacks(processor* p) noexcept {
+  base::lock_guard guard(shared.lock);
+  while (p->stack_count > 0) put_shared(p->stacks[--p->stack_count]);
+}
+
+void set_default_stack_size(std::size_t bytes) noexcept { default_class.store(stack_class(bytes), std::memory_order_relaxed); }
+
+std::size_t default_stack_size() noexcept { return class_bytes(default_class.load(std::memory_order_relaxed)); }
+
+void force_mprotect_guards() noexcept {
+  base::lock_guard guard(shared.lock);
+  if (shared.probed) return;
+  shared.guards = os::guard_mode::mprotect;
+  shared.probed = true;
+}
+
+std::size_t scavenge_stacks() noexcept {
+  std::size_t done = 0;
+  for (int c = 0; c < stack_classes; ++c) {
+    // A few under the lock at a time: takers must not wait for a thousand system calls.
+    for (bool more = true; more;) {
+      base::lock_guard guard(shared.lock);
+      stack_pool& pool = shared.of[c];
+      for (int i = 0; i < 16 && (more = !pool.cool.empty()); ++i, ++done) {
+        auto* low = static_cast<std::byte*>(pool.cool.pop());
+        arch::destroy_fiber(goroutine_on(low, c)->fiber);
+        os::release_pages(low + os::page_size, class_stride(c) - os::page_size);
+        pool.cold.push(low);
+      }
+    }
+    base::lock_guard guard(shared.lock);
+    std::swap(shared.of[c].warm, shared.of[c].cool);
+  }
+  shared.returned.fetch_add(done, std::memory_order_relaxed);
+  return done;
+}
+
+goroutine* guard_hit(const void* address) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const std::uint32_t n = arenas.count.load(std::memory_order_acquire);  // [arena.publish]
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const arena& a = arenas.entries[i];
+    const auto base = reinterpret_cast<std::uintptr_t>(a.base);
+    if (at < base || at >= base + a.stride * a.carved.load(std::memory_order_acquire)) continue;
+    const std::size_t index = (at - base) / a.stride;
+    if ((at - base) % a.stride >= os::page_size) return nullptr;
+    return goroutine_on(a.base + index * a.stride, stack_class(a.stride - os::page_size - header_bytes));
+  }
+  return nullptr;
+}
+
+stack_stats read_stack_stats() noexcept {
+  return {shared.total.load(std::memory_order_relaxed), shared.pooled.load(std::memory_order_relaxed),
+          shared.returned.load(std::memory_order_relaxed)};
+}
+
+}  // namespace weft::sched

@@ -1,0 +1,96 @@
+#include "sched/steal.h"
+
+#include <numeric>
+
+#include "base/delay.h"
+#include "base/pause.h"
+#include "os/clock.h"
+#include "sched/queues.h"
+#include "sched/timers.h"
+
+namespace weft::sched {
+
+constinit steal_order victims;
+
+void steal_order::reset(std::uint32_t count) noexcept {
+  count_ = count;
+  coprime_count_ = 0;
+  for (std::uint32_t i = 1; i <= count; ++i) {
+    if (std::gcd(i, count) == 1) coprimes_[coprime_count_++] = static_cast<std::uint16_t>(i);
+  }
+}
+
+namespace {
+
+constexpr int passes = 4;
+constexpr std::int64_t runnext_grace_ns = 3'000;
+
+// A goroutine in runnext was readied by the one that runs now, which most likely is about to park; taking it away
+// would tear a pair that talks apart. So wait a moment; if the owner chooses goroutines meanwhile, it is doing its job.
+runnable* steal_runnext(processor* thief, processor* victim, bool& spared) noexcept {
+  runnable* next = victim->runnext.load(std::memory_order_relaxed);
+  if (next == nullptr) return nullptr;
+  const std::uint32_t picks = victim->picks.load(std::memory_order_relaxed);
+  const std::int64_t until = os::now_ns() + runnext_grace_ns;
+  do {
+    for (int i = 0; i < 8; ++i) base::cpu_pause();
+    if (victim->picks.load(std::memory_order_relaxed) != picks) {
+      spared = true;
+      thief->counters.runnext_spared.bump();
+      return nullptr;
+    }
+  } while (os::now_ns() < until);
+  base::delay();
+  if (!victim->runnext.compare_exchange_strong(next, nullptr, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+    return nullptr;
+  }
+  thief->counters.runnext_steals.bump();
+  return next;
+}
+
+runnable* take_own(processor* p) noexcept {
+  runnable* r = take_runnext(p);
+  return r != nullptr ? r : p->ring.pop();
+}
+
+runnable* steal_from(processor* thief, processor* victim, bool last_pass, bool& spared) noexcept {
+  std::uint32_t moved = 0;
+  runnable* r = victim->ring.grab_half(thief->ring, moved);
+  if (r == nullptr && last_pass) {
+    r = steal_runnext(thief, victim, spared);
+    moved = r != nullptr ? 1 : 0;
+  }
+  if (r != nullptr) {
+    thief->counters.steals.bump();
+    thief->counters.stolen.add(moved);
+  }
+  return r;
+}
+
+}  // namespace
+
+steal_result steal(machine* m) noexcept {
+  processor* thief = m->p;
+  steal_result result;
+  std::int64_t now = 0;
+  for (int pass = 0; pass < passes && result.found == nullptr; ++pass) {
+    thief->counters.steal_attempts.bump();
+    victims.walk(m->rng.next(), [&](std::uint32_t at) noexcept {
+      if (sched.stopping.load(std::memory_order_relaxed)) return true;
+      processor* victim = processor_at(static_cast<int>(at));
+      if (victim == thief) return false;
+      const bool last_pass = pass == passes - 1;
+      if (last_pass && run_timers(victim, now)) {
+        // What the timers readied is in the thief's own queue.
+        thief->counters.timers_stolen.bump();
+        result.found = take_own(thief);
+      }
+      // An idle P has no goroutines, but it may have timers.
+      if (result.found == nullptr && !is_idle(static_cast<int>(at))) result.found = steal_from(thief, victim, last_pass, result.spared);
+      return result.found != nullptr;
+    });
+  }
+  return result;
+}
+
+}  // namespace weft::sched

@@ -1,0 +1,66 @@
+// Changing goroutines. Every function here runs in a section (locks == 1) with m->after set to what must happen once the
+// old goroutine is off its stack; it happens on the same thread, first thing on the other side.
+#pragma once
+
+#include "arch/context.h"
+#include "arch/sanitizer.h"
+#include "gmp/current.h"
+#include "gmp/machine.h"
+#include "sched/scheduler.h"
+
+namespace weft::sched {
+
+[[gnu::always_inline]] inline void complete_switch(machine* m) noexcept {
+  const gmp::after_switch after = m->after;
+  after.run(m, after.from, after);
+}
+
+// Hook: g0 needs nothing done once it is left.
+inline void after_nothing(machine*, goroutine*, const gmp::after_switch&) noexcept {}
+
+// The thread's errno and exception state belong to the goroutine that runs on it.
+[[gnu::always_inline]] inline void save_thread_state(machine* m, goroutine* g) noexcept {
+  g->saved_errno = *m->thread_errno;
+  g->exceptions = *m->thread_exceptions;
+}
+[[gnu::always_inline]] inline void load_thread_state(machine* m, const goroutine* g) noexcept {
+  *m->thread_errno = g->saved_errno;
+  *m->thread_exceptions = g->exceptions;
+}
+
+// From goroutine to goroutine. `to` is runnable, in our hands and free to run on this M.
+[[gnu::always_inline]] inline void switch_to(machine* m, goroutine* from, goroutine* to, bool dying = false) noexcept {
+  save_thread_state(m, from);
+  load_thread_state(m, to);
+  gmp::transition(*to, status::runnable, status::running);
+  m->curg = to;
+  arch::before_switch(from->fiber, to->fiber, dying);
+  arch::switch_context(&from->context, &to->context);
+  arch::after_switch(from->fiber);
+  complete_switch(gmp::current_machine());
+}
+
+// From a goroutine to the scheduler's own stack.
+[[gnu::always_inline]] inline void switch_to_g0(machine* m, goroutine* from, bool dying = false) noexcept {
+  save_thread_state(m, from);
+  *m->thread_exceptions = {};
+  m->curg = nullptr;
+  arch::before_switch(from->fiber, m->g0_fiber, dying);
+  arch::switch_context(&from->context, &m->g0);
+  arch::after_switch(from->fiber);
+  complete_switch(gmp::current_machine());
+}
+
+// From the scheduler's own stack to a goroutine; returns when one switches back to g0.
+inline void switch_from_g0(machine* m, goroutine* to) noexcept {
+  m->after = {&after_nothing, nullptr, nullptr, nullptr};
+  load_thread_state(m, to);
+  gmp::transition(*to, status::runnable, status::running);
+  m->curg = to;
+  arch::before_switch(m->g0_fiber, to->fiber, false);
+  arch::switch_context(&m->g0, &to->context);
+  arch::after_switch(m->g0_fiber);
+  complete_switch(m);  // g0 stays on its thread
+}
+
+}  // namespace weft::sched

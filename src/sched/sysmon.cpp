@@ -1,0 +1,138 @@
+#include "sched/sysmon.h"
+
+#include <algorithm>
+
+#include "os/clock.h"
+#include "sched/idle.h"
+#include "sched/stack.h"
+
+namespace weft::sched {
+namespace {
+
+constexpr std::int64_t shortest_nap = 20'000;
+constexpr std::int64_t longest_nap = 10'000'000;
+constexpr std::int64_t watch_nap = 200'000;   // while nobody is woken for a lone runnext
+constexpr int naps_before_backoff = 50;
+constexpr std::int64_t slice = 10'000'000;
+constexpr std::int64_t scavenge_every = 1'000'000'000;
+
+struct watch {
+  std::int64_t nap = shortest_nap;
+  int quiet = 0;                 // naps in a row without anything to do
+  std::int64_t scavenged = 0;
+  int futile_left = 0;           // naps until waking for a lone runnext is tried again
+  int futile_span = 1;
+};
+
+bool everything_idle() noexcept {
+  return sched.stopping.load(std::memory_order_relaxed) ||
+         sched.idle_ps.load(std::memory_order_relaxed) == sched.procs.load(std::memory_order_relaxed);
+}
+
+// The goroutines that shared a slice through runnext have had their time: the next choice is a new one.
+bool end_slices(std::int64_t now) noexcept {
+  bool any = false;
+  const int procs = sched.procs.load(std::memory_order_relaxed);
+  for (int i = 0; i < procs; ++i) {
+    processor* p = processor_at(i);
+    if (p->state.load(std::memory_order_relaxed) != processor_state::running) continue;
+    const std::uint32_t tick = p->sched_tick.load(std::memory_order_relaxed);
+    if (tick != p->seen_tick) {
+      p->seen_tick = tick;
+      p->seen_when = now;
+    } else if (now - p->seen_when >= slice) {
+      p->seen_when = now;
+      p->attention.store(true, std::memory_order_relaxed);
+      sched.slices_ended.fetch_add(1, std::memory_order_relaxed);
+      any = true;
+    }
+  }
+  return any;
+}
+
+// While `futile` keeps submitters from waking anybody for a goroutine alone in its runnext, see to it that none stands
+// there long: its P has not chosen anything since the last nap, and there is an idle P that could.
+bool rescue_runnexts(watch& w) noexcept {
+  if (!sched.futile.load(std::memory_order_relaxed)) {
+    w.futile_span = std::max(1, w.futile_span / 2);
+    w.futile_left = 0;
+    return false;
+  }
+  bool any = false;
+  const int procs = sched.procs.load(std::memory_order_relaxed);
+  for (int i = 0; i < procs; ++i) {
+    processor* p = processor_at(i);
+    const std::uint32_t picks = p->picks.load(std::memory_order_relaxed);
+    if (p->has_work() && picks == p->seen_picks) {
+      sched.missed_wakes.fetch_add(1, std::memory_order_relaxed);
+      any = true;
+    }
+    p->seen_picks = picks;
+  }
+  if (any) wake_processor();
+  if (w.futile_left == 0) {
+    w.futile_left = w.futile_span;
+    w.futile_span = std::min(32, w.futile_span * 2);
+  }
+  if (any || --w.futile_left == 0) sched.futile.store(false, std::memory_order_seq_cst);
+  return true;
+}
+
+void scavenge(watch& w, std::int64_t now) noexcept {
+  if (now - w.scavenged < scavenge_every) return;
+  w.scavenged = now;
+  scavenge_stacks();
+}
+
+// Nothing runs: sleep until something does. Stacks that were left warm are still given back, and then nothing at all
+// happens any more.
+void sleep_while_idle(watch& w) noexcept {
+  {
+    base::lock_guard guard(sched.lock);
+    if (!everything_idle()) return;
+    sched.sysmon_asleep = true;
+  }
+  for (int i = 0; i < 2; ++i) {
+    if (sched.sysmon_note.sleep_until(os::now_ns() + scavenge_every)) return;
+    scavenge_stacks();
+  }
+  sched.sysmon_note.sleep();
+  w.scavenged = os::now_ns();
+}
+
+void choose_nap(watch& w, bool busy) noexcept {
+  w.quiet = busy ? 0 : w.quiet + 1;
+  if (w.quiet == 0) {
+    w.nap = shortest_nap;
+  } else if (w.quiet > naps_before_backoff) {
+    w.nap = std::min(w.nap * 2, longest_nap);
+  }
+}
+
+}  // namespace
+
+void wake_sysmon() noexcept {
+  sched.sysmon_asleep = false;
+  sched.sysmon_note.wake();
+}
+
+void sysmon_loop() noexcept {
+  watch w;
+  for (;;) {
+    const bool watching = sched.futile.load(std::memory_order_relaxed);
+    os::sleep_thread_ns(watching ? watch_nap : w.nap);
+    if (everything_idle()) {
+      sleep_while_idle(w);
+      w.nap = shortest_nap;
+      w.quiet = 0;
+    }
+    const std::int64_t now = os::now_ns();
+    sched.coarse_now.store(now, std::memory_order_relaxed);
+    const bool ended = end_slices(now);
+    rescue_runnexts(w);
+    scavenge(w, now);
+    choose_nap(w, ended);
+  }
+}
+
+}  // namespace weft::sched

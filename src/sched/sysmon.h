@@ -1,0 +1,13 @@
+// sysmon: a thread without a P that watches the others.
+#pragma once
+
+#include "sched/scheduler.h"
+
+namespace weft::sched {
+
+[[noreturn]] void sysmon_loop() noexcept;
+
+// A P is about to be used again.
+void wake_sysmon() noexcept WEFT_REQUIRES(sched.lock);
+
+}  // namespace weft::sched

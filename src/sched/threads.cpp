@@ -1,0 +1,178 @@
+#include "sched/threads.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <new>
+#include <system_error>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cxxabi.h>
+
+#include "gmp/current.h"
+#include "os/memory.h"
+#include "sched/idle.h"
+#include "sched/loop.h"
+#include "sched/overflow.h"
+#include "sched/sysmon.h"
+
+namespace weft::sched {
+namespace {
+
+// What the factory is asked for. Written under sched.lock; the word is what it sleeps on.
+struct requests {
+  std::int32_t spinning WEFT_GUARDED_BY(sched.lock) = 0;
+  std::int32_t spare WEFT_GUARDED_BY(sched.lock) = 0;
+  base::futex_word posted{0};
+};
+constinit requests factory_requests;
+
+struct start_parameters {
+  machine* m;
+  bool spinning;
+};
+
+void adopt_thread(machine* m) noexcept {
+  gmp::set_current_machine(m);
+  m->tid = ::gettid();
+  m->thread = ::pthread_self();
+  m->thread_errno = &errno;
+  m->thread_exceptions = reinterpret_cast<gmp::exception_state*>(abi::__cxa_get_globals());
+  m->rng = base::random(static_cast<std::uint64_t>(m->tid) * 7919);
+
+  pthread_attr_t attr;
+  void* low = nullptr;
+  std::size_t size = 0;
+  if (::pthread_getattr_np(m->thread, &attr) == 0) {
+    ::pthread_attr_getstack(&attr, &low, &size);
+    ::pthread_attr_destroy(&attr);
+  }
+  arch::adopt_thread_fiber(m->g0_fiber, low, size);
+  name_thread("weft-m", m->id);
+  use_signal_stack();
+}
+
+// Takes an idle P as the spinner that somebody already counted; false if none is left.
+bool begin_spinning(machine* m) noexcept {
+  base::lock_guard guard(sched.lock);
+  processor* p = sched.stopping.load(std::memory_order_relaxed) ? nullptr : take_idle_processor();
+  if (p == nullptr) {
+    sched.need_spinning.store(true, std::memory_order_seq_cst);
+    sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
+    return false;
+  }
+  m->spinning = true;
+  acquire(m, p);
+  return true;
+}
+
+void* machine_thread(void* argument) {
+  auto* start = static_cast<start_parameters*>(argument);
+  machine* m = start->m;
+  const bool spinning = start->spinning;
+  delete start;
+  adopt_thread(m);
+  if (!spinning || !begin_spinning(m)) sleep_machine(m);
+  schedule_forever(m);
+}
+
+// May block, may throw std::system_error.
+void create_thread(void* (*function)(void*), void* argument) {
+  pthread_attr_t attr;
+  ::pthread_attr_init(&attr);
+  ::pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+  pthread_t thread;
+  const int error = ::pthread_create(&thread, &attr, function, argument);
+  ::pthread_attr_destroy(&attr);
+  if (error != 0) throw std::system_error(error, std::generic_category(), "weft: cannot create a thread");
+  sched.threads.fetch_add(1, std::memory_order_relaxed);
+}
+
+void create_machine(bool spinning) {
+  auto* m = new (os::map_memory((sizeof(machine) + os::page_size - 1) & ~(os::page_size - 1))) machine;
+  {
+    base::lock_guard guard(sched.lock);
+    m->all_link = sched.all_ms.load(std::memory_order_relaxed);
+    m->id = m->all_link == nullptr ? 0 : m->all_link->id + 1;
+    sched.all_ms.store(m, std::memory_order_release);
+  }
+  create_thread(machine_thread, new start_parameters{m, spinning});
+}
+
+void* factory_thread(void*) {
+  name_thread("weft-factory", 0);
+  for (;;) {
+    const std::uint32_t seen = factory_requests.posted.load(std::memory_order_acquire);
+    std::int32_t spinning = 0;
+    std::int32_t spare = 0;
+    {
+      base::lock_guard guard(sched.lock);
+      std::swap(spinning, factory_requests.spinning);
+      std::swap(spare, factory_requests.spare);
+    }
+    try {
+      for (; spinning > 0; --spinning) create_machine(true);
+      for (; spare > 0; --spare) create_machine(false);
+    } catch (const std::exception& e) {
+      base::fatal(e.what());
+    }
+    base::futex_wait(factory_requests.posted, seen);
+  }
+}
+
+void* sysmon_thread(void*) {
+  name_thread("weft-sysmon", 0);
+  sysmon_loop();
+}
+
+void count_new_machine() noexcept WEFT_REQUIRES(sched.lock) {
+  if (++sched.machines > sched.max_threads) {
+    base::fatal("the program needs more than ", sched.max_threads, " threads (options::max_threads)");
+  }
+}
+
+void post() noexcept {
+  factory_requests.posted.fetch_add(1, std::memory_order_release);
+  base::futex_wake(factory_requests.posted, 1);
+}
+
+}  // namespace
+
+void name_thread(const char* prefix, std::uint32_t number) noexcept {
+  base::text t;
+  t << prefix;
+  if (number != 0 || t.view() == "weft-m") t << number;
+  char name[16] = {};
+  t.view().copy(name, sizeof name - 1);
+  ::pthread_setname_np(::pthread_self(), name);
+}
+
+void request_spinning_machine() noexcept {
+  count_new_machine();
+  ++factory_requests.spinning;
+  post();
+}
+
+void request_spare_machine() noexcept {
+  if (sched.machines >= sched.max_threads) return;  // a reserve is not worth dying for
+  count_new_machine();
+  ++factory_requests.spare;
+  post();
+}
+
+void start_threads() {
+  static bool started = false;  // under the lifecycle lock
+  if (started) return;
+  {
+    base::lock_guard guard(sched.lock);
+    sched.machines = 2;
+  }
+  create_machine(false);
+  create_machine(false);
+  create_thread(factory_thread, nullptr);
+  create_thread(sysmon_thread, nullptr);
+  started = true;
+}
+
+}  // namespace weft::sched

@@ -1,0 +1,85 @@
+#include "sched/timers.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "os/clock.h"
+#include "poll/poller.h"
+#include "sched/idle.h"
+#include "sched/section.h"
+
+namespace weft::sched {
+namespace {
+
+// A timer earlier than all others of its P: whoever sleeps until later must know, and if nobody sleeps for timers,
+// somebody should. [timer.next] the deadline is stored; the look at poll_until comes after it.
+void timer_came_first(std::int64_t when) noexcept {
+  const std::int64_t until = sched.poll_until.load(std::memory_order_seq_cst);
+  if (until != 0) {
+    if (when < until) poll::interrupt();
+  } else {
+    wake_processor();
+  }
+}
+
+}  // namespace
+
+void start_timer(timers::timer_node& node, std::int64_t when_ns, std::int64_t period_ns, std::uint64_t seq) noexcept {
+  machine* m = enter();
+  processor* p = m != nullptr ? m->p : processor_at(0);
+  const timers::armed armed = timers::add(p->timers, node, when_ns, period_ns, seq);
+  if (m != nullptr) p->counters.timers_started.bump();
+  if (armed.is_first) timer_came_first(when_ns);
+  if (m != nullptr) leave(m);
+}
+
+bool stop_timer(timers::timer_node& node) noexcept {
+  machine* m = enter();
+  const bool stopped = timers::stop(node);
+  if (m != nullptr) leave(m);
+  return stopped;
+}
+
+bool stop_timer_sync(timers::timer_node& node) noexcept {
+  machine* m = enter();
+  const bool stopped = timers::stop_sync(node);
+  if (m != nullptr) leave(m);
+  return stopped;
+}
+
+bool run_timers(processor* p, std::int64_t& now) noexcept {
+  const std::int64_t when = p->timers.next_when();
+  if (when == 0) return false;
+  if (now == 0) now = os::now_ns();
+  if (when > now) return false;
+  return p->timers.run(now).count != 0;
+}
+
+std::int64_t next_timer() noexcept {
+  std::int64_t first = 0;
+  const int procs = sched.procs.load(std::memory_order_relaxed);
+  for (int i = 0; i < procs; ++i) {
+    const std::int64_t when = processor_at(i)->timers.next_when();
+    if (when != 0 && (first == 0 || when < first)) first = when;
+  }
+  return first;
+}
+
+bool wait_for_timers() noexcept {
+  if (next_timer() == 0) return false;
+  std::int64_t nobody = 0;
+  // [timer.next] announce, then look again: a timer that came first meanwhile is seen here, or sees us.
+  if (!sched.poll_until.compare_exchange_strong(nobody, std::numeric_limits<std::int64_t>::max(), std::memory_order_seq_cst)) {
+    return false;
+  }
+  const std::int64_t when = next_timer();
+  if (when != 0) {
+    sched.poll_until.store(when, std::memory_order_seq_cst);
+    // A timer may have come between the two lines above, before `when`, and seen "for ever": then it has interrupted us.
+    poll::wait_until(when);
+  }
+  sched.poll_until.store(0, std::memory_order_seq_cst);
+  return true;
+}
+
+}  // namespace weft::sched

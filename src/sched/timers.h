@@ -1,0 +1,25 @@
+// The Ps' timer heaps, as the scheduler uses them: who runs what is due, who sleeps until the next one.
+#pragma once
+
+#include <cstdint>
+
+#include "sched/scheduler.h"
+#include "timer/heap.h"
+
+namespace weft::sched {
+
+// Makes the timer pending on this M's P (from a plain thread: on P 0), and sees to it that somebody is awake in time.
+void start_timer(timers::timer_node& node, std::int64_t when_ns, std::int64_t period_ns = 0, std::uint64_t seq = 0) noexcept;
+bool stop_timer(timers::timer_node& node) noexcept;
+bool stop_timer_sync(timers::timer_node& node) noexcept;
+
+// On g0: runs what is due on `p`, whoever owns it. `now` is 0 until the clock had to be read. True if something ran.
+bool run_timers(processor* p, std::int64_t& now) noexcept;
+
+// The earliest deadline of all Ps; 0 if there is none.
+std::int64_t next_timer() noexcept;
+
+// The M that has nothing to do waits for the next timer, if there is one and nobody else does. True: something may be due.
+bool wait_for_timers() noexcept;
+
+}  // namespace weft::sched

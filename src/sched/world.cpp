@@ -1,0 +1,206 @@
+#include "sched/world.h"
+
+#include <climits>
+#include <new>
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/delay.h"
+#include "os/clock.h"
+#include "os/memory.h"
+#include "sched/idle.h"
+#include "sched/queues.h"
+#include "sched/records.h"
+#include "sched/stack.h"
+#include "sched/steal.h"
+#include "sched/timers.h"
+
+namespace weft::sched {
+namespace {
+
+constinit base::mutex world_lock{base::lock_rank::world};
+constinit bool have_membarrier = false;
+
+constexpr std::int64_t retry_ns = 200'000;
+
+bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0) == 0; }
+
+void hand_in(processor* p) noexcept WEFT_REQUIRES(sched.lock) {
+  p->owner.store(nullptr, std::memory_order_relaxed);
+  p->state.store(processor_state::stopped, std::memory_order_relaxed);
+  if (--sched.stop_wait == 0) {
+    sched.stopped.store(1, std::memory_order_release);
+    base::futex_wake(sched.stopped, INT_MAX);
+  }
+}
+
+void take_idle_processors() noexcept WEFT_REQUIRES(sched.lock) {
+  while (processor* p = take_idle_processor()) hand_in(p);
+}
+
+// The P of an M whose goroutine is in user code, or null.
+machine* revocable(const processor* p) noexcept {
+  if (p->state.load(std::memory_order_relaxed) != processor_state::running) return nullptr;
+  machine* m = p->owner.load(std::memory_order_relaxed);
+  return m != nullptr && m->locks.load(std::memory_order_acquire) == 0 ? m : nullptr;
+}
+
+void revoke_running() noexcept WEFT_REQUIRES(sched.lock) {
+  if (!have_membarrier) return;  // then the stop waits until they come by themselves
+  machine* candidates[max_procs_limit];
+  int n = 0;
+  const int procs = sched.procs.load(std::memory_order_relaxed);
+  for (int i = 0; i < procs; ++i) {
+    if (machine* m = revocable(processor_at(i))) {
+      m->revoked.store(1, std::memory_order_relaxed);
+      candidates[n++] = m;
+    }
+  }
+  if (n == 0) return;
+  base::delay();
+  membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  for (int i = 0; i < n; ++i) {
+    machine* m = candidates[i];
+    if (m->locks.load(std::memory_order_acquire) != 0) {  // [section.leave], [section.enter]
+      m->revoked.store(0, std::memory_order_relaxed);
+      continue;
+    }
+    gmp::transition(*m->curg, status::running, status::syscall);
+    hand_in(m->p);
+  }
+}
+
+processor* new_processor(int id) noexcept {
+  const std::size_t bytes = (sizeof(processor) + os::page_size - 1) & ~(os::page_size - 1);
+  auto* p = new (os::map_memory(bytes)) processor;
+  p->id = id;
+  return p;
+}
+
+void drain_to_global(processor* p) noexcept WEFT_REQUIRES(sched.lock) {
+  while (runnable* r = take_runnext(p)) sched.global.push(r);
+  while (runnable* r = p->ring.pop()) sched.global.push(r);
+  sched.global_size.store(sched.global.size(), std::memory_order_relaxed);
+}
+
+// World stopped. Ps beyond the new number hand their goroutines and caches over.
+void resize(int procs) noexcept WEFT_REQUIRES(sched.lock) {
+  const int before = sched.procs.load(std::memory_order_relaxed);
+  for (int i = 0; i < procs; ++i) {
+    if (processor_at(i) == nullptr) sched.all_ps[i].store(new_processor(i), std::memory_order_release);
+  }
+  for (int i = procs; i < before; ++i) {
+    processor* p = processor_at(i);
+    drain_to_global(p);
+    p->state.store(processor_state::dead, std::memory_order_relaxed);
+  }
+  victims.reset(static_cast<std::uint32_t>(procs));
+  sched.procs.store(procs, std::memory_order_relaxed);
+}
+
+// Goroutines that ran on through the stop keep their P if it still exists.
+void give_back_revoked(int procs) noexcept WEFT_REQUIRES(sched.lock) {
+  for (machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
+    if (m->revoked.load(std::memory_order_relaxed) == 0) continue;
+    processor* p = m->p;
+    if (p->id >= procs || p->state.load(std::memory_order_relaxed) != processor_state::stopped) continue;
+    p->owner.store(m, std::memory_order_relaxed);
+    p->state.store(processor_state::running, std::memory_order_relaxed);
+    gmp::transition(*m->curg, status::syscall, status::running);
+    m->revoked.store(0, std::memory_order_relaxed);
+  }
+}
+
+void make_idle(processor* p) noexcept WEFT_REQUIRES(sched.lock) {
+  drain_to_global(p);
+  p->state.store(processor_state::idle, std::memory_order_relaxed);
+  machine nobody;  // release_to_idle() speaks of an M's P
+  nobody.p = p;
+  release_to_idle(&nobody);
+}
+
+}  // namespace
+
+void prepare_world() noexcept { have_membarrier = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }
+
+void stop_world() noexcept {
+  world_lock.lock();
+  sched.world_stops.fetch_add(1, std::memory_order_relaxed);
+  {
+    base::lock_guard guard(sched.lock);
+    const int procs = sched.procs.load(std::memory_order_relaxed);
+    sched.stopped.store(0, std::memory_order_relaxed);
+    sched.stop_wait = procs;
+    sched.stopping.store(true, std::memory_order_seq_cst);
+    for (int i = 0; i < procs; ++i) processor_at(i)->attention.store(true, std::memory_order_relaxed);
+    take_idle_processors();
+  }
+  // A goroutine that looked at `attention` just before it was set is in user code now: try again from time to time.
+  for (bool done = false; !done;) {
+    {
+      base::lock_guard guard(sched.lock);
+      take_idle_processors();
+      revoke_running();
+      done = sched.stop_wait == 0;
+    }
+    if (!done) base::futex_wait_until(sched.stopped, 0, os::now_ns() + retry_ns);
+  }
+}
+
+void start_world(int procs) noexcept {
+  machine* woken[max_procs_limit];
+  int wakes = 0;
+  const int before = sched.procs.load(std::memory_order_relaxed);
+  for (int i = before; i < procs; ++i) {
+    if (processor* p = processor_at(i)) p->timers.reopen();
+  }
+  for (int i = procs; i < before; ++i) {
+    flush_stacks(processor_at(i));
+    flush_records(processor_at(i), 0);
+    timers::move_all(processor_at(i)->timers, processor_at(0)->timers);
+  }
+  {
+    base::lock_guard guard(sched.lock);
+    resize(procs);
+    sched.stopping.store(false, std::memory_order_seq_cst);
+    give_back_revoked(procs);
+    for (int i = procs; i-- > 0;) {
+      processor* p = processor_at(i);
+      p->attention.store(false, std::memory_order_relaxed);
+      if (p->state.load(std::memory_order_relaxed) == processor_state::running) continue;
+      machine* m = p->has_work() ? take_idle_machine() : nullptr;
+      if (m == nullptr) {
+        make_idle(p);
+      } else {
+        m->next_p = p;
+        woken[wakes++] = m;
+      }
+    }
+    if (sched.sysmon_asleep) {
+      sched.sysmon_asleep = false;
+      sched.sysmon_note.wake();
+    }
+  }
+  for (int i = 0; i < wakes; ++i) woken[i]->park.wake();
+  world_lock.unlock();
+  if (sched.global_size.load(std::memory_order_seq_cst) != 0 || next_timer() != 0) wake_processor();
+}
+
+void stop_for_world(machine* m) noexcept {
+  {
+    base::lock_guard guard(sched.lock);
+    if (!sched.stopping.load(std::memory_order_relaxed)) return;
+    if (m->spinning) {
+      m->spinning = false;
+      sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
+    }
+    processor* p = m->p;
+    m->p = nullptr;
+    hand_in(p);
+  }
+  sleep_machine(m);
+}
+
+}  // namespace weft::sched

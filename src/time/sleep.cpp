@@ -1,0 +1,16 @@
+#include <weft/time.h>
+
+#include <weft/detail/park.h>
+#include <weft/go.h>
+
+#include "sched/parker.h"
+
+namespace weft::detail {
+
+void sleep_until_ns(std::int64_t deadline_ns) {
+  if (deadline_ns <= now_ns()) return yield();
+  sched::parker self;
+  self.park_until(wait_reason::sleep, deadline_ns);
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,278 @@
+#include "timer/heap.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <sched.h>
+
+#include "base/delay.h"
+#include "base/fatal.h"
+#include "base/pause.h"
+
+namespace weft::timers {
+namespace {
+
+constexpr std::int64_t last_when = std::numeric_limits<std::int64_t>::max();
+
+// The next multiple of the period that lies after `now`.
+std::int64_t next_period(std::int64_t when, std::int64_t period, std::int64_t lateness) noexcept {
+  std::int64_t step = 0, next = 0;
+  if (__builtin_mul_overflow(period, 1 + lateness / period, &step)) return last_when;
+  return __builtin_add_overflow(when, step, &next) ? last_when : next;
+}
+
+// A wait for the end of a callback on another thread: tens of nanoseconds, unless the kernel has taken that thread off
+// its core.
+class short_wait {
+ public:
+  void once() noexcept {
+    if (++rounds_ % 64 != 0) {
+      base::cpu_pause();
+    } else {
+      ::sched_yield();
+    }
+  }
+
+ private:
+  unsigned rounds_ = 0;
+};
+
+}  // namespace
+
+void timer_node::destroyed_while_pending() const noexcept {
+  base::fatal("timer ", static_cast<const void*>(this), " is destroyed while it is pending, in slot ",
+              slot_.load(std::memory_order_relaxed), " of its heap; expected: idle");
+}
+
+heap::~heap() {
+  const std::size_t left = size();
+  if (left != 0) base::fatal("a timer heap is destroyed with ", std::uint64_t{left}, " timers in it; expected: none");
+}
+
+std::size_t heap::size() noexcept {
+  base::lock_guard guard(lock_);
+  return order_.size();
+}
+
+void heap::reopen() noexcept {
+  base::lock_guard guard(lock_);
+  moved_to_ = nullptr;
+}
+
+// ---- finding a node's heap -------------------------------------------------------------------------------------------
+
+// The node's home, locked: until it is unlocked, the node stays there. Null for a fresh node.
+heap* heap::lock_home(timer_node& node) noexcept WEFT_NO_LOCK_ANALYSIS {
+  for (;;) {
+    heap* home = node.home_.load(std::memory_order_acquire);  // [timer.home]
+    if (home == nullptr) return nullptr;
+    base::delay();
+    home->lock_.lock();
+    // Acquire again: the node may have been away and come back since, which the lock of this heap did not see.
+    if (node.home_.load(std::memory_order_acquire) == home) return home;  // [timer.home]
+    home->lock_.unlock();
+  }
+}
+
+// Where a node whose home this is should go instead before it is made pending; null if it stays.
+heap* heap::better_home(heap* wanted, const timer_node& node) const noexcept {
+  if (moved_to_ != nullptr) return moved_to_;
+  const bool bound = wanted == nullptr || node.pending() || is_calling(node);
+  return bound || wanted == this ? nullptr : wanted;
+}
+
+armed heap::arm(heap* wanted, timer_node& node, const deadline& d) noexcept WEFT_NO_LOCK_ANALYSIS {
+  for (;;) {
+    heap* home = lock_home(node);
+    if (home == nullptr) {
+      if (wanted == nullptr) base::fatal("reset of timer ", static_cast<const void*>(&node), ", which was never added");
+      // Either this thread is the first, or another one has just been. Release: [timer.home]
+      node.home_.compare_exchange_strong(home, wanted, std::memory_order_release, std::memory_order_relaxed);
+      continue;
+    }
+    if (heap* better = home->better_home(wanted, node)) {
+      wanted = better;  // and not back again, if the wanted heap is the one that has moved
+      node.home_.store(better, std::memory_order_release);  // [timer.home]
+      home->lock_.unlock();
+      continue;
+    }
+    const armed result = home->arm_here(node, d);
+    home->lock_.unlock();
+    return result;
+  }
+}
+
+// ---- under the lock --------------------------------------------------------------------------------------------------
+
+armed heap::arm_here(timer_node& node, const deadline& d) noexcept {
+  const bool was_pending = node.pending();
+  const std::int64_t when = std::max<std::int64_t>(d.when, 1);
+  node.period_ = d.period;
+  node.seq_ = d.seq;
+  if (was_pending) {
+    order_.rekey(node, when);
+  } else {
+    order_.insert(node, when);
+  }
+  return {was_pending, publish()};
+}
+
+bool heap::disarm(timer_node& node) noexcept {
+  if (!node.pending()) return false;
+  order_.remove(node);
+  publish();
+  return true;
+}
+
+// True if the earliest deadline came down. Only then do sleepers care, and only then is the store a costly one.
+bool heap::publish() noexcept {
+  const std::int64_t now_first = order_.first_when();
+  const std::int64_t was_first = next_when_.load(std::memory_order_relaxed);
+  if (now_first == was_first) return false;
+  if (now_first == 0 || (was_first != 0 && now_first > was_first)) {
+    next_when_.store(now_first, std::memory_order_relaxed);  // who reads the older one looks once in vain
+    return false;
+  }
+  next_when_.store(now_first, std::memory_order_seq_cst);  // [timer.next]
+  return true;
+}
+
+bool heap::is_calling(const timer_node& node) const noexcept {
+  for (const batch* b = calls_; b != nullptr; b = b->next) {
+    for (std::uint32_t i = b->done.load(std::memory_order_acquire); i < b->size; ++i) {  // [timer.done]
+      if (b->timers[i].node == &node) return true;
+    }
+  }
+  return false;
+}
+
+// ---- running ---------------------------------------------------------------------------------------------------------
+
+ran heap::run(std::int64_t now, std::uint32_t max) noexcept {
+  const std::int64_t first = next_when();
+  if (first == 0 || first > now) return {first, 0};
+
+  base::lock_guard guard(lock_);
+  batch b;
+  b.next = calls_;
+  calls_ = &b;
+  const std::size_t limit = std::min<std::size_t>(max, order_.size());
+  std::uint32_t count = 0;
+  while (count < limit && !moving_) {
+    take_due(b, now, limit - count);
+    if (b.size == 0) break;
+    count += b.size;
+    lock_.unlock();
+    b.call_all();
+    lock_.lock();
+  }
+  finish(b);
+  return {next_when_.load(std::memory_order_relaxed), count};
+}
+
+// First the order alone, then the timers, in a loop that does nothing else: they are cold, and their cache misses
+// overlap. This halves the cost of waking 10^5 sleepers.
+void heap::take_due(batch& b, std::int64_t now, std::size_t max) noexcept {
+  quad_heap::item items[batch::capacity];
+  std::uint32_t n = 0;
+  while (n < std::min<std::size_t>(max, batch::capacity) && !order_.empty() && order_.first_when() <= now) {
+    items[n++] = order_.take_first();
+  }
+  for (std::uint32_t i = 0; i < n; ++i) {
+    timer_node& node = *items[i].node;
+    const std::int64_t lateness = now - items[i].when;
+    b.timers[i] = {&node, node.fn_, node.arg_, node.seq_, lateness};
+    __builtin_prefetch(node.arg_);
+    if (node.period_ > 0) {
+      order_.insert(node, next_period(items[i].when, node.period_, lateness));
+    } else {
+      quad_heap::release(node);
+    }
+  }
+  b.size = n;
+  b.done.store(0, std::memory_order_relaxed);
+  if (n != 0) publish();
+}
+
+// Without the lock; and without the nodes, which may be gone as soon as their callback is entered.
+void heap::batch::call_all() noexcept {
+  for (std::uint32_t i = 0; i < size; ++i) {
+    base::delay();
+    timers[i].fn(timers[i].arg, timers[i].seq, timers[i].lateness);
+    done.store(i + 1, std::memory_order_release);  // [timer.done] what the callback did, to who has waited for its end
+  }
+}
+
+void heap::finish(batch& b) noexcept {
+  batch** link = &calls_;
+  while (*link != &b) link = &(*link)->next;
+  *link = b.next;
+}
+
+// ---- a P goes away ---------------------------------------------------------------------------------------------------
+
+// stop_sync() looks for a running callback in the node's home only, so no node may leave while this heap calls.
+void heap::wait_for_calls() noexcept {
+  moving_ = true;
+  for (short_wait wait; calls_ != nullptr;) {
+    lock_.unlock();
+    wait.once();
+    lock_.lock();
+  }
+}
+
+bool heap::take_all(heap& from) noexcept {
+  from.order_.move_to(order_, [this](timer_node& node) {
+    node.home_.store(this, std::memory_order_release);  // [timer.home]
+  });
+  from.publish();
+  from.moving_ = false;
+  from.moved_to_ = this;
+  moved_to_ = nullptr;  // whoever is given timers is there to run them; and so the moves never form a ring
+  return publish();
+}
+
+bool move_all(heap& from, heap& to) noexcept WEFT_NO_LOCK_ANALYSIS {
+  if (&from == &to) base::fatal("the timers of a heap are moved to itself");
+  {
+    base::lock_guard guard(from.lock_);
+    from.wait_for_calls();
+  }
+  // Two locks of one rank: in the order of their addresses.
+  base::lock_guard first(std::less<>{}(&from, &to) ? from.lock_ : to.lock_);
+  base::lock_guard second(std::less<>{}(&from, &to) ? to.lock_ : from.lock_);
+  return to.take_all(from);
+}
+
+// ---- what everybody calls --------------------------------------------------------------------------------------------
+
+armed add(heap& wanted, timer_node& node, std::int64_t when, std::int64_t period, std::uint64_t seq) noexcept {
+  return heap::arm(&wanted, node, {when, period, seq});
+}
+
+armed reset(timer_node& node, std::int64_t when, std::int64_t period, std::uint64_t seq) noexcept {
+  return heap::arm(nullptr, node, {when, period, seq});
+}
+
+bool stop(timer_node& node) noexcept WEFT_NO_LOCK_ANALYSIS {
+  if (!node.pending()) return false;
+  heap* home = heap::lock_home(node);
+  if (home == nullptr) return false;
+  const bool stopped = home->disarm(node);
+  home->lock_.unlock();
+  return stopped;
+}
+
+bool stop_sync(timer_node& node) noexcept WEFT_NO_LOCK_ANALYSIS {
+  bool stopped = false;
+  for (short_wait wait;; wait.once()) {
+    heap* home = heap::lock_home(node);
+    if (home == nullptr) return false;
+    stopped |= home->disarm(node);
+    const bool calling = home->is_calling(node);
+    home->lock_.unlock();
+    if (!calling) return stopped;
+  }
+}
+
+}  // namespace weft::timers
