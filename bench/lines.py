@@ -1,9 +1,9 @@
 """The lines of the comparison: which figure of which workload, on how many Ps, and what weft must reach.
 
 A required ratio is Go's figure over weft's, both measured in the same run. It is what a table of reference figures,
-measured on a quiet machine of two cores, implies: Go's column over weft's, or the number that the project has set itself
-where that is another one. Two figures of Go 1.19 differ from those of a current Go by more than noise; a Go that old is
-held against its own figure.
+measured on a quiet machine of two cores, implies: Go's column over weft's, or the number that the project has set
+itself where that is another one. Two figures of Go 1.19 differ from those of a current Go by more than noise; a Go that
+old is held against its own figure.
 """
 
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@
 namespace weft::base {
 
 enum class lock_rank : std::uint8_t {
-  lifecycle,  // run, start, shutdown: held while the runtime comes up or goes down
-  world,      // one stop-the-world at a time
   wait_queue, // channels, and the queues of the synchronization primitives
   timers,     // a P's timer heap
   poll,       // a poll descriptor

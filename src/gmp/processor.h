@@ -31,7 +31,7 @@ struct processor_counters {
   base::counter parks, readied, yields;
   base::counter stacks_bound;                // records that got a stack from a cache or the system
   base::counter stacks_inherited;            // records that ran on the warm stack of the goroutine before
-  base::counter switches_direct;             // goroutine to goroutine, without g0
+  base::counter switches_via_g0;             // the others went straight from goroutine to goroutine
   base::counter overflows;                   // half rings moved to the global queue
   base::counter global_batches, global_taken, global_ticks;  // fair shares, goroutines in them, 61-tick looks
   base::counter steal_attempts, steals, stolen;              // passes over all Ps, successes, goroutines
@@ -47,6 +47,8 @@ struct processor {
 
   // -- the owner's --
   std::int32_t id = 0;
+  bool alone = false;                                // there is no other P: nobody steals from this one
+  std::uint32_t runnext_streak = 0;                  // choices in a row that came from runnext
   std::uint32_t record_count = 0;
   detail::record* records = nullptr;                 // free spawn records
   std::uint32_t stack_count = 0;

@@ -57,10 +57,17 @@ class run_queue {
     }
   }
 
-  // Owner: what pop() would return next but one; a hint for prefetching.
-  T* peek(std::uint32_t ahead) const noexcept {
-    return slot(head_.load(std::memory_order_relaxed) + ahead).load(std::memory_order_relaxed);
+  // Owner, where nobody else can grab (there is only one P): the same without a locked instruction.
+  T* pop_unshared() noexcept {
+    const std::uint32_t h = head_.load(std::memory_order_relaxed);
+    if (h == tail_.load(std::memory_order_relaxed)) return nullptr;
+    T* item = slot(h).load(std::memory_order_relaxed);
+    head_.store(h + 1, std::memory_order_release);
+    return item;
   }
+
+  // Owner: the item behind the one that pop() returns next, or a stale one; a hint for prefetching.
+  T* peek_second() const noexcept { return slot(head_.load(std::memory_order_relaxed) + 1).load(std::memory_order_relaxed); }
 
   // Owner, ring full: takes the older half out into `out`. 0 if a thief was faster and there is room now.
   std::uint32_t take_half(T** out) noexcept {

@@ -50,7 +50,8 @@ sched_stats read_sched_stats() {
   s.parks = sum(&c::parks);
   s.readied = sum(&c::readied);
   s.yields = sum(&c::yields);
-  s.switches_direct = sum(&c::switches_direct);
+  s.switches_via_g0 = sum(&c::switches_via_g0);
+  for_each_processor([&](const processor& p) { s.picks += p.picks.load(std::memory_order_relaxed); });
   s.stacks_bound = sum(&c::stacks_bound);
   s.stacks_inherited = sum(&c::stacks_inherited);
   const auto stacks = weft::sched::read_stack_stats();

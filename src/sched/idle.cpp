@@ -1,5 +1,7 @@
 #include "sched/idle.h"
 
+#include <utility>
+
 #include "base/delay.h"
 #include "sched/sysmon.h"
 #include "sched/threads.h"
@@ -19,10 +21,10 @@ void set_idle_bit(const processor* p, bool idle) noexcept {
 
 }  // namespace
 
-void release_to_idle(machine* m) noexcept {
-  processor* p = m->p;
+void release_to_idle(machine* m) noexcept { put_idle_processor(std::exchange(m->p, nullptr)); }
+
+void put_idle_processor(processor* p) noexcept {
   if (p->has_work()) base::fatal("P ", p->id, " goes idle with goroutines in its queue");
-  m->p = nullptr;
   p->owner.store(nullptr, std::memory_order_relaxed);
   p->state.store(processor_state::idle, std::memory_order_relaxed);
   p->idle_link = sched.idle_p_list;
@@ -80,10 +82,7 @@ void wake_processor_slow() noexcept {
       woken->next_p = p;
     } else {
       // No thread at hand: the factory makes one, which takes an idle P itself (as the spinner that is counted already).
-      p->idle_link = sched.idle_p_list;
-      sched.idle_p_list = p;
-      set_idle_bit(p, true);
-      sched.idle_ps.fetch_add(1, std::memory_order_seq_cst);
+      put_idle_processor(p);
       request_spinning_machine();
     }
   }

@@ -19,11 +19,13 @@ void wake_processor_slow() noexcept;
 // for that has lately been in vain, sysmon looks after it instead.
 [[gnu::always_inline]] inline void wake_processor_for_single() noexcept {
   if (sched.idle_ps.load(std::memory_order_seq_cst) == 0 || sched.spinning.load(std::memory_order_seq_cst) != 0) return;
-  if (sched.futile.load(std::memory_order_relaxed)) return;
+  if (sched.futile.load(std::memory_order_seq_cst)) return;
   wake_processor_slow();
 }
 
-// The P's owner gives it to the idle list: its queues are empty.
+// Puts a P that nobody owns, and whose queues are empty, into the idle list.
+void put_idle_processor(processor* p) noexcept WEFT_REQUIRES(sched.lock);
+// The P's owner gives it up.
 void release_to_idle(machine* m) noexcept WEFT_REQUIRES(sched.lock);
 
 // Takes a P off the idle list; null if there is none.

@@ -35,7 +35,7 @@ namespace {
 std::mutex lifecycle_lock;
 bool run_active = false;
 
-void check(const options& o) {
+void check_options(const options& o) {
   if (o.procs < 0 || o.procs > max_procs_limit) {
     throw std::invalid_argument("weft::options::procs must be from 0 to " + std::to_string(max_procs_limit));
   }
@@ -161,7 +161,7 @@ namespace detail {
 void run_main(const options& o, void (*body)(void*), void* argument) {
   using namespace weft::sched;
   if (current_machine() != nullptr) throw std::logic_error("weft::run: called from a goroutine");
-  check(o);
+  check_options(o);
   main_frame frame{body, argument, nullptr, {}};
   {
     std::lock_guard guard(lifecycle_lock);
@@ -183,7 +183,7 @@ void run_main(const options& o, void (*body)(void*), void* argument) {
 
 void start(options o) {
   using namespace weft::sched;
-  check(o);
+  check_options(o);
   if (sched::sched.life.load(std::memory_order_acquire) == phase::running) return;
   std::lock_guard guard(lifecycle_lock);
   if (sched::sched.life.load(std::memory_order_relaxed) != phase::running) bring_up(o);

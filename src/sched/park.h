@@ -5,9 +5,6 @@
 
 namespace weft::sched {
 
-// Leaves the running goroutine for the next one; m->after says what happens to it. In a section.
-void switch_away(machine* m, goroutine* from) noexcept;
-
 // This thread's stand-in goroutine.
 goroutine* thread_stand_in() noexcept;
 

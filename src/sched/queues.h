@@ -23,11 +23,19 @@ runnable* take_global_one(processor* p) noexcept WEFT_REQUIRES(sched.lock);
 // This P's fair share: one is returned, the others go to its ring.
 runnable* take_global_batch(processor* p) noexcept WEFT_REQUIRES(sched.lock);
 
+// Goroutines that ready, or spawn, one another in turn share a slice through runnext. So that those in the ring do not wait
+// out all of it each time, even such a chain queues up after this many.
+inline constexpr std::uint32_t longest_streak = 256;
+
 inline void prefetch(const void* p) noexcept { __builtin_prefetch(p, 1, 3); }
 
 [[gnu::always_inline]] inline runnable* take_runnext(processor* p) noexcept {
   runnable* r = p->runnext.load(std::memory_order_relaxed);
   if (r == nullptr) return nullptr;
+  if (p->alone) {
+    p->runnext.store(nullptr, std::memory_order_relaxed);
+    return r;
+  }
   // A thief may take it between the load and here; nobody but us puts a new one in.
   return p->runnext.exchange(nullptr, std::memory_order_acq_rel);
 }
@@ -41,10 +49,14 @@ inline void prefetch(const void* p) noexcept { __builtin_prefetch(p, 1, 3); }
     return nullptr;
   }
   p->picks.store(picks, std::memory_order_relaxed);
-  if (runnable* r = take_runnext(p)) return r;  // the time slice is inherited: sched_tick stays
-  runnable* r = p->ring.pop();
+  if (runnable* r = take_runnext(p)) {  // the time slice is inherited: sched_tick stays
+    if (++p->runnext_streak < longest_streak) return r;
+    put_last(p, r);
+  }
+  p->runnext_streak = 0;
+  prefetch(p->ring.peek_second());
+  runnable* r = p->alone ? p->ring.pop_unshared() : p->ring.pop();
   if (r == nullptr) return nullptr;
-  prefetch(p->ring.peek(1));
   p->sched_tick.store(p->sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return r;
 }

@@ -109,7 +109,6 @@ extern "C" __attribute__((visibility("hidden"))) void weft_goroutine_main(gorout
     }
     m->after = {&after_exit, g, nullptr, nullptr};
     if (next != nullptr && !is_record(next) && static_cast<goroutine*>(next)->own_machine == nullptr) {
-      m->p->counters.switches_direct.bump();
       switch_to(m, g, static_cast<goroutine*>(next), true);
     } else {
       m->handoff = next;
@@ -142,6 +141,10 @@ void release_record(record* r) noexcept {
   if (m == nullptr) return put_shared_record(r);
   put_record(m->p, r);
   leave(m);
+}
+
+void check(const go_options& o) {
+  if (o.stack_size > max_stack) throw std::invalid_argument("weft::go_options::stack_size is more than 1 GiB");
 }
 
 // Not inlined: the return address is where go() was called.

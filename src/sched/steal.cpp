@@ -67,30 +67,40 @@ runnable* steal_from(processor* thief, processor* victim, bool last_pass, bool& 
   return r;
 }
 
+steal_result steal_pass(machine* m, bool last_pass, std::int64_t& now) noexcept {
+  processor* thief = m->p;
+  steal_result result;
+  thief->counters.steal_attempts.bump();
+  victims.walk(m->rng.next(), [&](std::uint32_t at) noexcept {
+    if (sched.stopping.load(std::memory_order_relaxed)) return true;
+    processor* victim = processor_at(static_cast<int>(at));
+    if (victim == thief) return false;
+    if (last_pass && run_timers(victim, now)) {
+      // What the timers readied is in the thief's own queue.
+      thief->counters.timers_stolen.bump();
+      result.found = take_own(thief);
+    }
+    // An idle P has no goroutines, but it may have timers.
+    if (result.found == nullptr && !is_idle(static_cast<int>(at))) {
+      result.found = steal_from(thief, victim, last_pass, result.spared);
+    }
+    return result.found != nullptr;
+  });
+  return result;
+}
+
 }  // namespace
 
 steal_result steal(machine* m) noexcept {
-  processor* thief = m->p;
-  steal_result result;
   std::int64_t now = 0;
-  for (int pass = 0; pass < passes && result.found == nullptr; ++pass) {
-    thief->counters.steal_attempts.bump();
-    victims.walk(m->rng.next(), [&](std::uint32_t at) noexcept {
-      if (sched.stopping.load(std::memory_order_relaxed)) return true;
-      processor* victim = processor_at(static_cast<int>(at));
-      if (victim == thief) return false;
-      const bool last_pass = pass == passes - 1;
-      if (last_pass && run_timers(victim, now)) {
-        // What the timers readied is in the thief's own queue.
-        thief->counters.timers_stolen.bump();
-        result.found = take_own(thief);
-      }
-      // An idle P has no goroutines, but it may have timers.
-      if (result.found == nullptr && !is_idle(static_cast<int>(at))) result.found = steal_from(thief, victim, last_pass, result.spared);
-      return result.found != nullptr;
-    });
-  }
+  steal_result result;
+  for (int pass = 0; pass < passes && result.found == nullptr; ++pass) result = steal_pass(m, pass == passes - 1, now);
   return result;
+}
+
+runnable* steal_for_yielder(machine* m, bool last_pass) noexcept {
+  std::int64_t now = 0;
+  return steal_pass(m, last_pass, now).found;
 }
 
 }  // namespace weft::sched

@@ -11,8 +11,7 @@
 namespace weft::sched {
 
 [[gnu::always_inline]] inline void complete_switch(machine* m) noexcept {
-  const gmp::after_switch after = m->after;
-  after.run(m, after.from, after);
+  m->after.run(m, m->after.from, m->after);  // by reference: a copy would be loaded in other widths than it was stored
 }
 
 // Hook: g0 needs nothing done once it is left.
@@ -43,6 +42,7 @@ inline void after_nothing(machine*, goroutine*, const gmp::after_switch&) noexce
 // From a goroutine to the scheduler's own stack.
 [[gnu::always_inline]] inline void switch_to_g0(machine* m, goroutine* from, bool dying = false) noexcept {
   save_thread_state(m, from);
+  if (m->p != nullptr) m->p->counters.switches_via_g0.bump();
   *m->thread_exceptions = {};
   m->curg = nullptr;
   arch::before_switch(from->fiber, m->g0_fiber, dying);

@@ -22,6 +22,7 @@ struct watch {
   std::int64_t scavenged = 0;
   int futile_left = 0;           // naps until waking for a lone runnext is tried again
   int futile_span = 1;
+  int futile_rest = 0;           // naps without it until the span is forgotten
 };
 
 bool everything_idle() noexcept {
@@ -30,8 +31,7 @@ bool everything_idle() noexcept {
 }
 
 // The goroutines that shared a slice through runnext have had their time: the next choice is a new one.
-bool end_slices(std::int64_t now) noexcept {
-  bool any = false;
+void end_slices(std::int64_t now) noexcept {
   const int procs = sched.procs.load(std::memory_order_relaxed);
   for (int i = 0; i < procs; ++i) {
     processor* p = processor_at(i);
@@ -44,38 +44,51 @@ bool end_slices(std::int64_t now) noexcept {
       p->seen_when = now;
       p->attention.store(true, std::memory_order_relaxed);
       sched.slices_ended.fetch_add(1, std::memory_order_relaxed);
-      any = true;
     }
   }
-  return any;
 }
 
-// While `futile` keeps submitters from waking anybody for a goroutine alone in its runnext, see to it that none stands
-// there long: its P has not chosen anything since the last nap, and there is an idle P that could.
-bool rescue_runnexts(watch& w) noexcept {
-  if (!sched.futile.load(std::memory_order_relaxed)) {
-    w.futile_span = std::max(1, w.futile_span / 2);
-    w.futile_left = 0;
-    return false;
+bool any_processor_has_work() noexcept {
+  const int procs = sched.procs.load(std::memory_order_relaxed);
+  for (int i = 0; i < procs; ++i) {
+    if (processor_at(i)->has_work()) return true;
   }
-  bool any = false;
+  return false;
+}
+
+// Has a goroutine stood in a queue since the last nap, while its P chose nothing?
+bool any_processor_is_stuck() noexcept {
+  bool stuck = false;
   const int procs = sched.procs.load(std::memory_order_relaxed);
   for (int i = 0; i < procs; ++i) {
     processor* p = processor_at(i);
     const std::uint32_t picks = p->picks.load(std::memory_order_relaxed);
-    if (p->has_work() && picks == p->seen_picks) {
-      sched.missed_wakes.fetch_add(1, std::memory_order_relaxed);
-      any = true;
-    }
+    stuck |= picks == p->seen_picks && p->has_work();
     p->seen_picks = picks;
   }
-  if (any) wake_processor();
+  return stuck;
+}
+
+// While `futile` is set, nobody is woken for a goroutine alone in its runnext. It is cleared after some naps, the more
+// the more often waking was in vain, or when such a goroutine is left standing; and whoever was submitted while it was
+// set is looked for after that. [wake.submit] clear, then look: pairs with the look at `futile` after the publication.
+void rescue_runnexts(watch& w) noexcept {
+  if (!sched.futile.load(std::memory_order_relaxed)) {
+    w.futile_left = 0;
+    if (w.futile_rest != 0 && --w.futile_rest == 0) w.futile_span = 1;
+    return;
+  }
+  const bool stuck = any_processor_is_stuck();
+  if (stuck) sched.missed_wakes.fetch_add(1, std::memory_order_relaxed);
   if (w.futile_left == 0) {
     w.futile_left = w.futile_span;
     w.futile_span = std::min(32, w.futile_span * 2);
+    w.futile_rest = 64;
   }
-  if (any || --w.futile_left == 0) sched.futile.store(false, std::memory_order_seq_cst);
-  return true;
+  if (--w.futile_left != 0 && !stuck) return;
+  w.futile_left = 0;
+  sched.futile.store(false, std::memory_order_seq_cst);
+  if (any_processor_has_work()) wake_processor();
 }
 
 void scavenge(watch& w, std::int64_t now) noexcept {
@@ -100,13 +113,8 @@ void sleep_while_idle(watch& w) noexcept {
   w.scavenged = os::now_ns();
 }
 
-void choose_nap(watch& w, bool busy) noexcept {
-  w.quiet = busy ? 0 : w.quiet + 1;
-  if (w.quiet == 0) {
-    w.nap = shortest_nap;
-  } else if (w.quiet > naps_before_backoff) {
-    w.nap = std::min(w.nap * 2, longest_nap);
-  }
+void choose_nap(watch& w) noexcept {
+  if (++w.quiet > naps_before_backoff) w.nap = std::min(w.nap * 2, longest_nap);
 }
 
 }  // namespace
@@ -128,10 +136,10 @@ void sysmon_loop() noexcept {
     }
     const std::int64_t now = os::now_ns();
     sched.coarse_now.store(now, std::memory_order_relaxed);
-    const bool ended = end_slices(now);
+    end_slices(now);
     rescue_runnexts(w);
     scavenge(w, now);
-    choose_nap(w, ended);
+    choose_nap(w);
   }
 }
 

@@ -72,10 +72,9 @@ bool wait_for_timers() noexcept {
   if (!sched.poll_until.compare_exchange_strong(nobody, std::numeric_limits<std::int64_t>::max(), std::memory_order_seq_cst)) {
     return false;
   }
-  const std::int64_t when = next_timer();
-  if (when != 0) {
+  for (std::int64_t when; (when = next_timer()) > os::now_ns();) {
     sched.poll_until.store(when, std::memory_order_seq_cst);
-    // A timer may have come between the two lines above, before `when`, and seen "for ever": then it has interrupted us.
+    // A timer may have come between the two lines above, before `when`, and seen a later time: then it has interrupted us.
     poll::wait_until(when);
   }
   sched.poll_until.store(0, std::memory_order_seq_cst);

@@ -15,15 +15,19 @@
 namespace weft::sched {
 namespace {
 
-// "GNUCC++\0": thrown by this C++ runtime.
+// "GNUCC++" and a byte that tells a rethrown exception from a first one: thrown by this C++ runtime.
 constexpr _Unwind_Exception_Class cxx_class = 0x474e5543432b2b00;
 
 void describe(base::text& t, _Unwind_Exception* exception) noexcept {
-  if (exception->exception_class != cxx_class) {
+  if ((exception->exception_class & ~_Unwind_Exception_Class{0xff}) != cxx_class) {
     t << "a foreign exception";
     return;
   }
-  void* object = abi::__cxa_begin_catch(exception);  // std::terminate's handler expects a caught exception anyway
+  abi::__cxa_begin_catch(exception);  // std::terminate's handler expects a caught exception anyway
+  // No handler was found, so nobody has computed the address that begin_catch returns; an exception_ptr is, in this C++
+  // runtime, a pointer to the thrown object.
+  const std::exception_ptr pointer = std::current_exception();
+  void* object = *reinterpret_cast<void* const*>(&pointer);
   const std::type_info* type = abi::__cxa_current_exception_type();
   int failed = -1;
   char* name = abi::__cxa_demangle(type->name(), nullptr, nullptr, &failed);

@@ -20,7 +20,6 @@
 namespace weft::sched {
 namespace {
 
-constinit base::mutex world_lock{base::lock_rank::world};
 constinit bool have_membarrier = false;
 
 constexpr std::int64_t retry_ns = 200'000;
@@ -113,20 +112,11 @@ void give_back_revoked(int procs) noexcept WEFT_REQUIRES(sched.lock) {
   }
 }
 
-void make_idle(processor* p) noexcept WEFT_REQUIRES(sched.lock) {
-  drain_to_global(p);
-  p->state.store(processor_state::idle, std::memory_order_relaxed);
-  machine nobody;  // release_to_idle() speaks of an M's P
-  nobody.p = p;
-  release_to_idle(&nobody);
-}
-
 }  // namespace
 
 void prepare_world() noexcept { have_membarrier = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }
 
 void stop_world() noexcept {
-  world_lock.lock();
   sched.world_stops.fetch_add(1, std::memory_order_relaxed);
   {
     base::lock_guard guard(sched.lock);
@@ -168,11 +158,13 @@ void start_world(int procs) noexcept {
     give_back_revoked(procs);
     for (int i = procs; i-- > 0;) {
       processor* p = processor_at(i);
+      p->alone = procs == 1;
       p->attention.store(false, std::memory_order_relaxed);
       if (p->state.load(std::memory_order_relaxed) == processor_state::running) continue;
       machine* m = p->has_work() ? take_idle_machine() : nullptr;
       if (m == nullptr) {
-        make_idle(p);
+        drain_to_global(p);
+        put_idle_processor(p);
       } else {
         m->next_p = p;
         woken[wakes++] = m;
@@ -184,7 +176,6 @@ void start_world(int procs) noexcept {
     }
   }
   for (int i = 0; i < wakes; ++i) woken[i]->park.wake();
-  world_lock.unlock();
   if (sched.global_size.load(std::memory_order_seq_cst) != 0 || next_timer() != 0) wake_processor();
 }
 

@@ -16,7 +16,7 @@ namespace weft::sched {
 void prepare_world() noexcept;
 
 // Returns when no M can run the scheduler: every P is held by the caller. Goroutines in user code go on until their next
-// call into weft. Stops nest not; the caller is a plain thread.
+// call into weft. The caller is a plain thread and holds the lifecycle lock: one stop at a time.
 void stop_world() noexcept;
 
 // Gives the world `procs` Ps and lets it go.

@@ -17,6 +17,7 @@
 
 #include "support/await.h"
 #include "support/build.h"
+#include "support/park.h"
 #include "support/subprocess.h"
 
 namespace {
@@ -39,30 +40,26 @@ void say_id_and_overflow() {
   overflow(0);
 }
 
-[[noreturn]] void wait_for_the_end() {
-  for (;;) weft::yield();
-}
-
 const test::scenario in_the_main_goroutine("in_the_main_goroutine", [] { weft::run(say_id_and_overflow); });
 
 const test::scenario in_a_new_goroutine("in_a_new_goroutine", [] {
   weft::run([] {
     weft::go(say_id_and_overflow);
-    wait_for_the_end();
+    test::park_for_ever();
   });
 });
 
 const test::scenario in_a_named_goroutine("in_a_named_goroutine", [] {
   weft::run([] {
     weft::go({.name = std::string("the diver")}, say_id_and_overflow);
-    wait_for_the_end();
+    test::park_for_ever();
   });
 });
 
 const test::scenario in_a_goroutine_of_64_kib("in_a_goroutine_of_64_kib", [] {
   weft::run([] {
     weft::go({.name = "small", .stack_size = 64 * kib}, say_id_and_overflow);
-    wait_for_the_end();
+    test::park_for_ever();
   });
 });
 
@@ -70,7 +67,7 @@ const test::scenario in_a_goroutine_of_a_run_with_one_mib("in_a_goroutine_of_a_r
   weft::run(
       [] {
         weft::go({.name = "large"}, say_id_and_overflow);
-        wait_for_the_end();
+        test::park_for_ever();
       },
       {.stack_size = 1024 * kib});
 });
@@ -83,7 +80,7 @@ const test::scenario on_a_stack_that_others_used_before("on_a_stack_that_others_
           weft::yield();
           say_id_and_overflow();
         });
-        wait_for_the_end();
+        test::park_for_ever();
       },
       {.procs = 4});
 });
@@ -92,7 +89,7 @@ const test::scenario beside_many_parked_goroutines("beside_many_parked_goroutine
   weft::run(
       [] {
         static std::atomic<int> begun = 0;
-        const auto gate = weft::async([] { wait_for_the_end(); });
+        const auto gate = weft::async([] { test::park_for_ever(); });
         for (int i = 0; i < 10'000; ++i) {
           weft::go([&] {
             ++begun;
@@ -120,7 +117,7 @@ const test::scenario inside_a_call_into_libc("inside_a_call_into_libc", [] {
       };
       recursive::compare(nullptr, nullptr);
     });
-    wait_for_the_end();
+    test::park_for_ever();
   });
 });
 

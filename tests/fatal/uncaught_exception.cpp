@@ -15,6 +15,7 @@
 
 #include "support/await.h"
 #include "support/migrate.h"
+#include "support/park.h"
 #include "support/subprocess.h"
 
 namespace {
@@ -22,10 +23,6 @@ namespace {
 void say_id() {
   std::printf("%llu\n", static_cast<unsigned long long>(weft::goroutine_id()));
   std::fflush(stdout);
-}
-
-[[noreturn]] void wait_for_the_end() {
-  for (;;) weft::yield();
 }
 
 std::string id_said_by(const test::outcome& end) {
@@ -46,7 +43,7 @@ const test::scenario throws_a_runtime_error("throws_a_runtime_error", [] {
       say_id();
       throw std::runtime_error("the boat sank");
     });
-    wait_for_the_end();
+    test::park_for_ever();
   });
 });
 
@@ -63,7 +60,7 @@ const test::scenario throws_a_number("throws_a_number", [] {
       say_id();
       throw 42;
     });
-    wait_for_the_end();
+    test::park_for_ever();
   });
 });
 
@@ -79,7 +76,7 @@ const test::scenario throws_in_a_named_goroutine("throws_in_a_named_goroutine", 
       say_id();
       throw std::logic_error("wrong course");
     });
-    wait_for_the_end();
+    test::park_for_ever();
   });
 });
 
@@ -98,7 +95,7 @@ const test::scenario throws_after_moving_to_another_thread("throws_after_moving_
           say_id();
           throw std::runtime_error("far from home");
         });
-        wait_for_the_end();
+        test::park_for_ever();
       },
       {.procs = 2});
 });
@@ -138,7 +135,7 @@ const test::scenario has_its_own_terminate_handler("has_its_own_terminate_handle
       say_id();
       throw std::runtime_error("the boat sank");
     });
-    wait_for_the_end();
+    test::park_for_ever();
   });
 });
 
@@ -156,7 +153,7 @@ TEST(an_uncaught_exception, is_reported_before_the_programs_own_terminate_handle
 const test::scenario breaks_a_noexcept_promise("breaks_a_noexcept_promise", [] {
   weft::run([] {
     weft::go([]() noexcept { throws_on_demand("promised not to"); });
-    wait_for_the_end();
+    test::park_for_ever();
   });
 });
 

@@ -23,17 +23,17 @@ int cpus_of_this_process() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
-// Lets `count` goroutines run at the same time, each keeping its P until all are there.
+// Lets `count` goroutines, the caller among them, run at the same time: each keeps its P until all are there.
 int rendezvous_of(int count) {
   std::atomic<int> arrived = 0;
   std::atomic<int> left = 0;
-  for (int i = 0; i < count; ++i) {
-    weft::go([&] {
-      ++arrived;
-      test::spin_until([&] { return arrived == count; });
-      ++left;
-    });
-  }
+  const auto attend = [&] {
+    ++arrived;
+    test::spin_until([&] { return arrived == count; });
+    ++left;
+  };
+  for (int i = 1; i < count; ++i) weft::go(attend);
+  attend();
   test::await([&] { return left == count; });
   return arrived;
 }

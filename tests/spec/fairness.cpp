@@ -119,8 +119,8 @@ TEST_P(among_busy_goroutines, one_spawned_by_a_plain_thread_runs) {
   for (const int procs : {1, 2, 4}) {
     weft::run(
         [] {
-          busy others(GetParam(), 20);
-          for (int i = 0; i < 20; ++i) {
+          busy others(GetParam(), 4);
+          for (int i = 0; i < 10; ++i) {
             std::atomic<bool> ran = false;
             std::atomic<bool> spawned = false;
             std::thread outsider([&] {
@@ -141,14 +141,14 @@ TEST_P(among_busy_goroutines, one_woken_by_a_plain_thread_runs) {
     std::thread outsider;
     weft::run(
         [&] {
-          busy others(GetParam(), 20);
+          busy others(GetParam(), 4);
           outsider = std::thread([&] {
-            for (int i = 0; i < 20; ++i) {
+            for (int i = 0; i < 10; ++i) {
               weft::async([] { weft::yield(); }).get();
               ++done;
             }
           });
-          test::await([&] { return done == 20; });
+          test::await([&] { return done == 10; });
         },
         {.procs = procs});
     outsider.join();
@@ -159,8 +159,8 @@ TEST_P(among_busy_goroutines, one_in_the_ring_runs) {
   for (const int procs : {1, 2, 4}) {
     weft::run(
         [] {
-          busy others(GetParam(), 5);
-          for (int i = 0; i < 20; ++i) {
+          busy others(GetParam(), 4);
+          for (int i = 0; i < 10; ++i) {
             std::atomic<int> ran = 0;
             for (int k = 0; k < 10; ++k) weft::go([&] { ++ran; });
             test::await([&] { return ran == 10; });
@@ -174,8 +174,8 @@ TEST_P(among_busy_goroutines, one_that_yields_goes_on) {
   for (const int procs : {1, 2, 4}) {
     weft::run(
         [] {
-          busy others(GetParam(), 20);
-          for (int i = 0; i < 200; ++i) weft::yield();
+          busy others(GetParam(), 4);
+          for (int i = 0; i < 20; ++i) weft::yield();
         },
         {.procs = procs});
   }
@@ -185,8 +185,8 @@ TEST_P(among_busy_goroutines, one_that_waits_goes_on) {
   for (const int procs : {1, 2, 4}) {
     weft::run(
         [] {
-          busy others(GetParam(), 20);
-          for (int i = 0; i < 50; ++i) weft::async([] { weft::yield(); }).get();
+          busy others(GetParam(), 4);
+          for (int i = 0; i < 10; ++i) weft::async([] { weft::yield(); }).get();
         },
         {.procs = procs});
   }

@@ -319,7 +319,7 @@ TEST_P(future_anywhere, a_timeout_that_races_with_the_value_loses_nothing) {
         for (int step = 0; step < i % 37; ++step) weft::yield();
         return i;
       });
-      while (result.wait_for(std::chrono::microseconds(i % 11)) == std::future_status::timeout) {
+      while (result.wait_for(std::chrono::microseconds(1 + i % 11)) == std::future_status::timeout) {
       }
       ASSERT_EQ(result.get(), i);
     }
@@ -401,6 +401,19 @@ TEST_P(future_anywhere, async_takes_any_callable_without_arguments) {
     EXPECT_EQ(weft::async(c).get(), 1);
     EXPECT_EQ(c.n, 0) << "async copies its function, as std::async does";
     EXPECT_EQ(weft::async([big = std::vector<int>(1000, 4)] { return big[999]; }).get(), 4);
+  });
+}
+
+TEST_P(future_anywhere, async_lets_an_exception_of_the_copy_leave_and_spawns_nothing) {
+  struct uncopyable_in_fact {
+    uncopyable_in_fact() = default;
+    uncopyable_in_fact(const uncopyable_in_fact&) { throw std::runtime_error("cannot be copied"); }
+    void operator()() const { ADD_FAILURE() << "was spawned"; }
+  };
+  here([] {
+    const uncopyable_in_fact f;
+    EXPECT_THROW(weft::async(f), std::runtime_error);
+    EXPECT_LE(weft::runtime::num_goroutine(), 1u);
   });
 }
 

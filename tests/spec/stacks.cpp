@@ -164,7 +164,7 @@ TEST(a_stack, is_aligned_as_the_platform_demands) {
   });
 }
 
-// What libc itself needs for these calls: formatting the largest double takes it about 9 KiB.
+// What libc itself needs for these calls: formatting a long double takes it about 9 KiB.
 constexpr std::size_t for_libc = test::under_sanitizer ? 64 * kib : 20 * kib;
 
 void call_libc() {

@@ -42,7 +42,8 @@ inline void pass_to_the_other_p() {
 
 }  // namespace detail
 
-// Parks the calling goroutine and returns on another thread than it was called on. Needs procs = 2.
+// Parks the calling goroutine and returns on another thread than it was called on. Needs procs = 2, and nobody else who
+// keeps a P busy, not even by yielding.
 inline void resume_on_another_thread() {
   const long before = thread_id();
   hang_limit limit(__FILE__, __LINE__);

@@ -8,7 +8,7 @@ func fibSerial(n int) int {
 	return a
 }
 
-// fib forks one half of every call down to the leaves, without a cut-off: it is the fork and the join that are measured.
+// fib forks one half of every call down to the leaves, without a cut-off: the fork and the join are what is measured.
 func fib(n int) int {
 	if n < 2 {
 		return n

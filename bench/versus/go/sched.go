@@ -43,7 +43,7 @@ func spawn(n int) outcome {
 	return w.stop(n)
 }
 
-// A reused channel was the fastest way to spawn and join of those tried (a new channel each, a WaitGroup, new or reused).
+// Of the ways to spawn and join that were tried (a channel or a WaitGroup, reused or new each time) the fastest.
 func spawnJoin(n int) outcome {
 	sum := 0
 	result := make(chan int)

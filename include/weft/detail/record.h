@@ -51,6 +51,7 @@ static_assert(sizeof(record) == 64);
 record* allocate_record();             // starts the runtime if nobody has
 void release_record(record*) noexcept; // one that was never submitted
 void submit(record*) noexcept;         // makes it runnable
+void check(const go_options&);         // throws std::invalid_argument for a stack size that makes no sense
 
 // f(args...) with both decay-copied, as std::thread does it.
 template <class F, class... Args>
@@ -119,6 +120,7 @@ template <class Call, class... Parts>
 
 template <class Call, class... Parts>
 [[gnu::always_inline]] inline void spawn_heap(const go_options& o, Parts&&... parts) {
+  check(o);
   record_guard guard{allocate_record()};
   auto* block = new heap_block<Call>{{std::string(o.name), o.stack_size}, Call{std::forward<Parts>(parts)...}};
   ::new (static_cast<void*>(guard.r->payload)) heap_block<Call>*(block);

@@ -123,7 +123,9 @@ TEST(timer_heap, a_periodic_timer_is_pending_again_in_its_callback_and_can_be_st
   probe p;
   p.then = [&] {
     EXPECT_TRUE(p.node.pending());
-    if (p.shots.size() == 3) EXPECT_TRUE(timers::stop(p.node));
+    if (p.shots.size() == 3) {
+      EXPECT_TRUE(timers::stop(p.node));
+    }
   };
   timers::add(h, p.node, 100, 10);
   EXPECT_EQ(h.run(100).next_when, 110);

@@ -71,7 +71,9 @@ void random_changes(quad_heap& heap, model& expected, std::deque<node>& nodes, s
     ASSERT_EQ(heap.first_when(), expected.first_when());
     ASSERT_EQ(heap.size(), expected.size());
     ASSERT_EQ(heap.empty(), expected.size() == 0);
-    if (expected.size() < 100 || i % 256 == 0) ASSERT_TRUE(heap.well_formed());
+    if (expected.size() < 100 || i % 256 == 0) {
+      ASSERT_TRUE(heap.well_formed());
+    }
   }
   ASSERT_TRUE(heap.well_formed());
 }
