@@ -28,7 +28,8 @@ class crowd {
  public:
   explicit crowd(std::size_t count, std::size_t stride = sizeof(timer_node), timers::callback fn = nothing)
       : count_(count), stride_(stride) {
-    void* p = ::mmap(nullptr, count * stride + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* p =
+        ::mmap(nullptr, count * stride + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) std::abort();
     ::madvise(p, count * stride + 1, MADV_NOHUGEPAGE);  // as for stacks
     memory_ = static_cast<std::byte*>(p);
@@ -169,5 +170,3 @@ BENCHMARK(fire)->Arg(1000)->Arg(100'000)->Unit(benchmark::kMicrosecond);
 BENCHMARK(run_with_nothing_due);
 
 }  // namespace
-
-BENCHMARK_MAIN();

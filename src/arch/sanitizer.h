@@ -55,7 +55,9 @@ struct fiber {
 // The first thing that `self` does when it is switched on (again).
 [[gnu::always_inline]] inline void after_switch([[maybe_unused]] fiber& self) noexcept {
 #ifdef WEFT_ASAN
-  __sanitizer_finish_switch_fiber(self.fake_stack, nullptr, nullptr);
+  void* fake_stack = self.fake_stack;
+  self.fake_stack = nullptr;  // if the goroutine ends now, the next one on this stack must not find it
+  __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #endif
 }
 

@@ -3,7 +3,7 @@
 namespace weft::gmp {
 
 std::string_view to_string(status s) noexcept {
-  constexpr std::string_view names[] = {"dead", "runnable", "running", "waiting", "syscall", "preempted"};
+  constexpr std::string_view names[] = {"dead", "runnable", "running", "waiting", "syscall", "detached", "preempted"};
   static_assert(sizeof names / sizeof *names == static_cast<std::size_t>(status::count_));
   return s < status::count_ ? names[static_cast<std::size_t>(s)] : std::string_view("corrupt");
 }

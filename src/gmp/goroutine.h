@@ -7,12 +7,14 @@
 //   runnable  in exactly one queue, or in an M's hands    -> running    the M that executes it
 //   running   curg of one M                               -> runnable   itself: yields, is preempted
 //                                                         -> waiting    itself: parks
-//                                                         -> syscall    itself: enters a blocking call; or who revokes
-//                                                                       its P while it is in user code
+//                                                         -> syscall    itself: enters a blocking call
+//                                                         -> detached   who revokes its P while it is in user code
 //                                                         -> preempted  itself, in the signal handler: stopped in place
 //                                                         -> dead       itself: has ended
 //   waiting   known to whatever will wake it              -> runnable   the one waker
-//   syscall   runs on its M without the right to a P      -> running    itself, having (re)gained a P
+//   syscall   in a blocking call, its M has the P still   -> running    itself: the call was short
+//                                                         -> detached   who takes the P (sysmon, a stop of the world)
+//   detached  runs on its M without a P                   -> running    itself, having regained one; or who gives it back
 //                                                         -> runnable   itself: no P was free
 //   preempted stopped in place, in the global queue       -> running    the M it is stopped on
 //
@@ -36,7 +38,7 @@ namespace weft::gmp {
 
 struct machine;
 
-enum class status : std::uint32_t { dead, runnable, running, waiting, syscall, preempted, count_ };
+enum class status : std::uint32_t { dead, runnable, running, waiting, syscall, detached, preempted, count_ };
 
 std::string_view to_string(status s) noexcept;
 
@@ -46,16 +48,18 @@ constexpr bool is_legal(status from, status to) noexcept {
   constexpr std::uint32_t legal[] = {
       /* dead      */ bit(status::runnable),
       /* runnable  */ bit(status::running),
-      /* running   */ bit(status::runnable) | bit(status::waiting) | bit(status::syscall) | bit(status::preempted) |
-          bit(status::dead),
+      /* running   */ bit(status::runnable) | bit(status::waiting) | bit(status::syscall) | bit(status::detached) |
+          bit(status::preempted) | bit(status::dead),
       /* waiting   */ bit(status::runnable),
-      /* syscall   */ bit(status::running) | bit(status::runnable),
+      /* syscall   */ bit(status::running) | bit(status::detached),
+      /* detached  */ bit(status::running) | bit(status::runnable),
       /* preempted */ bit(status::running),
   };
   return (legal[static_cast<unsigned>(from)] & bit(to)) != 0;
 }
 
 // The C++ runtime's per-thread exception state (`__cxa_eh_globals`): what is caught, and how many are in flight.
+// Sixteen bytes with the padding, and copied as such, in one piece.
 struct exception_state {
   void* caught = nullptr;
   unsigned int uncaught = 0;
@@ -65,6 +69,7 @@ struct goroutine : detail::runnable {
   arch::context context{};
   std::atomic<status> state{status::dead};
   int saved_errno = 0;
+  machine* on_machine = nullptr;   // the M it is in a blocking call on
   machine* own_machine = nullptr;  // only this M may run it: it is locked to it, or stopped in place on it
   exception_state exceptions;
 

@@ -20,6 +20,7 @@
 #include "arch/context.h"
 #include "arch/sanitizer.h"
 #include "base/note.h"
+#include "base/peekable.h"
 #include "base/random.h"
 #include "gmp/goroutine.h"
 
@@ -30,19 +31,26 @@ struct processor;
 // What must happen once the goroutine that was switched away from is off its stack. Runs on the same thread, first
 // thing on the other stack.
 struct after_switch {
-  void (*run)(machine* m, goroutine* from, const after_switch& self) = nullptr;
+  void (*run)(machine* m, goroutine* from, const after_switch& self) = nullptr;  // null: nothing
   goroutine* from = nullptr;
   bool (*commit)(goroutine*, void*) = nullptr;
   void* arg = nullptr;
 };
 
+// machine::revoked: what the goroutine on this M finds when it enters the runtime.
+enum : std::uint32_t {
+  p_attached = 0,  // its P is there
+  p_revoked = 1,   // the P was taken while it ran user code (sched.lock decides), or somebody is about to
+  p_in_call = 2,   // it is in a blocking call; its state tells whether the P is still there
+};
+
 struct alignas(64) machine {
   std::atomic<std::int32_t> locks{1};
-  std::atomic<std::uint32_t> revoked{0};  // the P was taken while the goroutine ran user code; sched.lock decides
+  std::atomic<std::uint32_t> revoked{p_attached};
   processor* p = nullptr;
-  goroutine* curg = nullptr;              // null on g0
+  base::peekable<goroutine> curg;         // null on g0
   int* thread_errno = nullptr;            // this thread's, so that nobody asks for the address across a switch
-  exception_state* thread_exceptions = nullptr;
+  void* thread_exceptions = nullptr;      // its exception_state, aligned as the C++ runtime likes
   after_switch after;
   detail::runnable* handoff = nullptr;    // what g0 runs next, chosen by who switched to it
 

@@ -38,6 +38,7 @@ struct processor_counters {
   base::counter runnext_steals, runnext_spared;              // grace over; owner was about to run it
   base::counter spins;                       // Ms that began to spin
   base::counter preempted_slices;            // slices ended cooperatively
+  base::counter calls_retaken, calls_handed_over;            // blocking calls whose P was taken; those at their beginning
   base::counter timers_started, timers_stolen;  // stolen: runs of another P's due timers
 };
 
@@ -53,12 +54,14 @@ struct processor {
   detail::record* records = nullptr;                 // free spawn records
   std::uint32_t stack_count = 0;
   goroutine* stacks[stack_cache_size] = {};          // dead goroutines, stacks warm
+  std::uint32_t long_calls = 0;                      // score: blocking calls here tend to be long
   std::uint64_t next_id = 0, last_id = 0;            // goroutine ids reserved for this P
   processor_counters counters;
 
   // -- written by the owner, read by others --
   alignas(64) std::atomic<std::uint32_t> picks{0};        // every choice of a goroutine
   std::atomic<std::uint32_t> sched_tick{0};               // those that began a new time slice
+  std::atomic<std::uint32_t> calls{0};                    // blocking calls begun
   std::atomic<processor_state> state{processor_state::dead};
   std::atomic<machine*> owner{nullptr};
 
@@ -77,6 +80,8 @@ struct processor {
   std::uint32_t seen_tick = 0;
   std::uint32_t seen_picks = 0;
   std::int64_t seen_when = 0;
+  std::uint32_t seen_calls = 0;
+  std::int64_t seen_call_when = 0;
 
   bool has_work() const noexcept { return runnext.load(std::memory_order_seq_cst) != nullptr || !ring.empty(); }
 };

@@ -32,7 +32,7 @@ class run_queue {
     const std::uint32_t h = head_.load(std::memory_order_acquire);
     const std::uint32_t t = tail_.load(std::memory_order_acquire);
     const std::uint32_t n = t - h;
-    return n <= Capacity ? n : 0;  // head overtook the tail that was read
+    return n <= Capacity ? n : Capacity;  // the head that was read is old: the ring is in full motion
   }
   bool empty() const noexcept { return size() == 0; }
 

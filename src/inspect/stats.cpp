@@ -29,7 +29,7 @@ std::uint64_t sum(base::counter processor_counters::* member) {
 
 }  // namespace
 
-int max_procs() { return sched.procs.load(std::memory_order_relaxed); }
+int max_procs() { return sched.procs.load(std::memory_order_acquire); }
 
 int num_cpu() { return os::affinity_cpus(); }
 
@@ -74,6 +74,12 @@ sched_stats read_sched_stats() {
   s.missed_wakes = sched.missed_wakes.load(std::memory_order_relaxed);
   s.slices_ended = sched.slices_ended.load(std::memory_order_relaxed);
   s.preempted = sum(&c::preempted_slices);
+  for_each_processor([&](const processor& p) { s.blocking_calls += p.calls.load(std::memory_order_relaxed); });
+  s.blocking_retaken = sum(&c::calls_retaken);
+  s.blocking_handed_over = sum(&c::calls_handed_over);
+  s.handoffs = sched.handoffs.load(std::memory_order_relaxed);
+  s.timers_started = sum(&c::timers_started);
+  s.timers_stolen = sum(&c::timers_stolen);
   s.world_stops = sched.world_stops.load(std::memory_order_relaxed);
   s.global_queue = sched.global_size.load(std::memory_order_relaxed);
   s.procs = max_procs();

@@ -53,9 +53,11 @@ void wait_until(std::int64_t deadline_ns) noexcept {
   }
   epoll_event events[8];
   if (epoll_sleep(events, 8, timeout) <= 0) return;
+  // Read first: an interrupt that comes between the two is swallowed, but its cause is seen by the caller, who looks at the
+  // timers after this. The other way round its write would be read here and its flag stay set for ever.
   std::uint64_t count;
-  interrupted.store(false, std::memory_order_seq_cst);
   [[maybe_unused]] const ssize_t n = ::read(interrupt_fd, &count, sizeof count);
+  interrupted.store(false, std::memory_order_seq_cst);
 }
 
 void interrupt() noexcept {

@@ -20,11 +20,18 @@ namespace {
 constexpr std::int64_t spin_ns = 20'000;
 constexpr std::int64_t spin_interval_ns = 2'000;
 
+runnable* in_new_slice(processor* p, runnable* r) noexcept {
+  p->sched_tick.store(p->sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return r;
+}
+
 // The slice that was shared through runnext is over: who stands there queues up like everybody else.
 void end_slice(processor* p) noexcept {
   p->attention.store(false, std::memory_order_relaxed);
-  p->sched_tick.store(p->sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  if (runnable* r = take_runnext(p)) put_last(p, r);
+  if (runnable* r = take_runnext(p)) {
+    put_last(p, r);
+    wake_processor();
+  }
 }
 
 runnable* from_global_on_tick(processor* p) noexcept {
@@ -37,12 +44,7 @@ runnable* from_global_on_tick(processor* p) noexcept {
   return r;
 }
 
-runnable* from_local(processor* p) noexcept {
-  if (runnable* r = take_runnext(p)) return r;
-  runnable* r = p->ring.pop();
-  if (r != nullptr) p->sched_tick.store(p->sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  return r;
-}
+runnable* from_ring(processor* p) noexcept { return p->ring.pop(); }
 
 runnable* from_global(processor* p) noexcept {
   if (sched.global_size.load(std::memory_order_relaxed) == 0) return nullptr;
@@ -53,24 +55,14 @@ runnable* from_global(processor* p) noexcept {
 // Spinners are at most half of the busy Ps.
 bool may_spin(const machine* m) noexcept {
   if (m->spinning) return true;
-  const std::int32_t busy = sched.procs.load(std::memory_order_relaxed) - sched.idle_ps.load(std::memory_order_relaxed);
+  const std::int32_t busy = sched.procs.load(std::memory_order_acquire) - sched.idle_ps.load(std::memory_order_relaxed);
   return 2 * sched.spinning.load(std::memory_order_relaxed) < busy;
-}
-
-// [wake.idle] the second look: after the P is in the idle list and this M no longer counts as spinning.
-bool any_work() noexcept {
-  if (sched.global_size.load(std::memory_order_seq_cst) != 0) return true;
-  const int procs = sched.procs.load(std::memory_order_relaxed);
-  for (int i = 0; i < procs; ++i) {
-    if (processor_at(i)->has_work()) return true;
-  }
-  return false;
 }
 
 // As any_work(), but a runnext alone is not reason enough to look again at once.
 bool any_queued_work() noexcept {
   if (sched.global_size.load(std::memory_order_seq_cst) != 0) return true;
-  const int procs = sched.procs.load(std::memory_order_relaxed);
+  const int procs = sched.procs.load(std::memory_order_acquire);
   for (int i = 0; i < procs; ++i) {
     if (!processor_at(i)->ring.empty()) return true;
   }
@@ -142,6 +134,15 @@ void sleep_unless_work_appeared(machine* m, bool spared) noexcept {
 
 }  // namespace
 
+bool any_work() noexcept {
+  if (sched.global_size.load(std::memory_order_seq_cst) != 0) return true;
+  const int procs = sched.procs.load(std::memory_order_acquire);
+  for (int i = 0; i < procs; ++i) {
+    if (processor_at(i)->has_work()) return true;
+  }
+  return false;
+}
+
 runnable* find_work(machine* m) noexcept {
   for (;;) {
     processor* p = m->p;
@@ -152,14 +153,15 @@ runnable* find_work(machine* m) noexcept {
     if (p->attention.load(std::memory_order_relaxed)) end_slice(p);
     std::int64_t now = 0;
     run_timers(p, now);
-    if (runnable* r = from_global_on_tick(p)) return r;
-    if (runnable* r = from_local(p)) return r;
-    if (runnable* r = from_global(p)) return r;
+    if (runnable* r = from_global_on_tick(p)) return in_new_slice(p, r);
+    if (runnable* r = take_runnext(p)) return r;  // inherits the slice
+    if (runnable* r = from_ring(p)) return in_new_slice(p, r);
+    if (runnable* r = from_global(p)) return in_new_slice(p, r);
     bool spared = false;
     if (may_spin(m)) {
-      if (runnable* r = steal_or_spin(m, spared)) return r;
+      if (runnable* r = steal_or_spin(m, spared)) return in_new_slice(p, r);
     }
-    if (runnable* r = go_idle(m)) return r;
+    if (runnable* r = go_idle(m)) return in_new_slice(p, r);
     if (m->p == nullptr) sleep_unless_work_appeared(m, spared);
   }
 }

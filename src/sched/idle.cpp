@@ -36,12 +36,19 @@ void put_idle_processor(processor* p) noexcept {
 
 processor* take_idle_processor() noexcept {
   processor* p = sched.idle_p_list;
-  if (p == nullptr) return nullptr;
-  sched.idle_p_list = p->idle_link;
+  if (p != nullptr) take_this_idle_processor(p);
+  return p;
+}
+
+bool take_this_idle_processor(processor* p) noexcept {
+  processor** at = &sched.idle_p_list;
+  while (*at != nullptr && *at != p) at = &(*at)->idle_link;
+  if (*at == nullptr) return false;
+  *at = p->idle_link;
   set_idle_bit(p, false);
   sched.idle_ps.fetch_sub(1, std::memory_order_seq_cst);
   if (sched.sysmon_asleep) wake_sysmon();
-  return p;
+  return true;
 }
 
 void acquire(machine* m, processor* p) noexcept {

@@ -31,6 +31,9 @@ void release_to_idle(machine* m) noexcept WEFT_REQUIRES(sched.lock);
 // Takes a P off the idle list; null if there is none.
 processor* take_idle_processor() noexcept WEFT_REQUIRES(sched.lock);
 
+// Takes this P off the idle list, if it is there.
+bool take_this_idle_processor(processor* p) noexcept WEFT_REQUIRES(sched.lock);
+
 // M and P become one.
 void acquire(machine* m, processor* p) noexcept;
 

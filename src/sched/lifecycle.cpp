@@ -75,7 +75,7 @@ void prepare_once() {
 void apply_stack_size(const options& o) noexcept {
   const std::size_t wanted = o.stack_size == 0 ? default_stack : o.stack_size;
   if (stack_class(wanted) == stack_class(default_stack_size())) return;
-  for (int i = 0; i < sched.procs.load(std::memory_order_relaxed); ++i) flush_stacks(processor_at(i));
+  for (int i = 0; i < sched.procs.load(std::memory_order_acquire); ++i) flush_stacks(processor_at(i));
   set_default_stack_size(wanted);
 }
 

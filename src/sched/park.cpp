@@ -41,11 +41,19 @@ void after_park(machine* m, goroutine* from, const gmp::after_switch& self) noex
   if (sched.global_size.load(std::memory_order_relaxed) != 0) return put_global(from);
   if (!p->alone) m->handoff = steal_for_yielder(m, p->picks.load(std::memory_order_relaxed) % 16 == 0);
   put_last(p, from);
+  if (m->handoff != nullptr) wake_processor();
 }
 
+// A goroutine that yields was in no queue for a moment, in which a spinner may have looked and gone to sleep.
 void after_yield(machine* m, goroutine* from, const gmp::after_switch&) noexcept {
-  if (m->curg == nullptr && m->handoff == nullptr && !m->p->has_work()) [[unlikely]] return look_elsewhere(m, from);
   put_last(m->p, from);
+  wake_processor();
+}
+
+void after_yield_to_g0(machine* m, goroutine* from, const gmp::after_switch&) noexcept {
+  if (m->handoff == nullptr && !m->p->has_work()) return look_elsewhere(m, from);
+  put_last(m->p, from);
+  wake_processor();
 }
 
 void after_preemption(machine*, goroutine* from, const gmp::after_switch&) noexcept {
@@ -53,19 +61,14 @@ void after_preemption(machine*, goroutine* from, const gmp::after_switch&) noexc
   wake_processor();
 }
 
-// Inlined into yield and park: one call less between a goroutine and the next.
-[[gnu::always_inline]] inline void switch_away(machine* m, goroutine* from) noexcept {
-  processor* p = m->p;
-  runnable* next = pick_fast(p);
-  if (next != nullptr) {
-    goroutine* to = is_record(next) ? bind_cached(p, static_cast<record*>(next)) : static_cast<goroutine*>(next);
-    if (to != nullptr && to->own_machine == nullptr) [[likely]] {
-      switch_to(m, from, to);
-      return;
-    }
-    m->handoff = to != nullptr ? to : next;
-  }
-  switch_to_g0(m, from);
+// The next goroutine, if it is a matter of nanoseconds to switch to it. Else null, and m->handoff may be set.
+[[gnu::always_inline]] inline goroutine* pick_goroutine(machine* m) noexcept {
+  runnable* next = pick_fast(m->p);
+  if (next == nullptr) return nullptr;
+  goroutine* to = is_record(next) ? bind_cached(m->p, static_cast<record*>(next)) : static_cast<goroutine*>(next);
+  if (to != nullptr && to->own_machine == nullptr) [[likely]] return to;
+  m->handoff = to != nullptr ? to : next;
+  return nullptr;
 }
 
 void park_thread(detail::commit_fn commit, void* arg, detail::wait_reason why) noexcept {
@@ -92,26 +95,6 @@ machine* attend(machine* m) noexcept {
   if (g == nullptr) return m;  // on g0: find_work looks by itself
   m->p->counters.preempted_slices.bump();
   gmp::transition(*g, status::running, status::runnable);
-  m->after = {&after_preemption, g, nullptr, nullptr};
-  switch_to_g0(m, g);
-  return current_machine();
-}
-
-machine* regain_processor(machine* m) noexcept {
-  goroutine* g = m->curg;
-  {
-    base::lock_guard guard(sched.lock);
-    if (m->revoked.load(std::memory_order_relaxed) == 0) return m;  // given back, or never taken
-    m->revoked.store(0, std::memory_order_relaxed);
-    m->p = nullptr;
-    processor* p = sched.stopping.load(std::memory_order_relaxed) ? nullptr : take_idle_processor();
-    if (p != nullptr) {
-      acquire(m, p);
-      gmp::transition(*g, status::syscall, status::running);
-      return m;
-    }
-  }
-  gmp::transition(*g, status::syscall, status::runnable);
   m->after = {&after_preemption, g, nullptr, nullptr};
   switch_to_g0(m, g);
   return current_machine();
@@ -149,17 +132,25 @@ void park(commit_fn commit, void* arg, wait_reason why) noexcept {
   m->p->counters.parks.bump();
   gmp::transition(*g, status::running, status::waiting);
   m->after = {&after_park, g, commit, arg};
-  switch_away(m, g);
+  if (goroutine* to = pick_goroutine(m)) {
+    switch_to(m, g, to);
+  } else {
+    switch_to_g0(m, g);
+  }
   leave(current_machine());
 }
 
 void ready(goroutine* g) noexcept {
+  machine* m = enter();  // first: a waker that is stopped half way would keep the goroutine out of every queue
   gmp::transition(*g, status::waiting, status::runnable);
-  if (g->is_thread) return g->thread_note.wake();
-  machine* m = enter();
-  if (m == nullptr) return ready_from_outside(g);
-  put_readied(m->p, g);
-  leave(m);
+  if (g->is_thread) {
+    g->thread_note.wake();
+  } else if (m == nullptr) {
+    ready_from_outside(g);
+  } else {
+    put_readied(m->p, g);
+  }
+  if (m != nullptr) leave(m);
 }
 
 std::int64_t now_ns() noexcept { return os::now_ns(); }
@@ -179,8 +170,20 @@ void yield() {
   processor* p = m->p;
   p->counters.yields.bump();
   gmp::transition(*g, status::running, status::runnable);
-  m->after = {&after_yield, g, nullptr, nullptr};
-  switch_away(m, g);
+  m->after.from = g;
+  if (goroutine* to = pick_goroutine(m)) {
+    if (p->alone) {
+      // Nobody else takes from this ring, so the goroutine may stand there before it is off its stack.
+      put_last(p, g);
+      m->after.run = nullptr;
+    } else {
+      m->after.run = &after_yield;
+    }
+    switch_to(m, g, to);
+  } else {
+    m->after.run = &after_yield_to_g0;
+    switch_to_g0(m, g);
+  }
   leave(current_machine());
 }
 
@@ -189,7 +192,7 @@ void checkpoint() {
   machine* m = current_machine();
   if (m == nullptr) return;
   // Looking without a section is fine: a wrong answer only means one more or one less look.
-  if (m->revoked.load(std::memory_order_relaxed) == 0 && m->p != nullptr && !m->p->attention.load(std::memory_order_relaxed)) {
+  if (m->revoked.load(std::memory_order_relaxed) == gmp::p_attached && m->p != nullptr && !m->p->attention.load(std::memory_order_relaxed)) {
     return;
   }
   leave(enter());

@@ -20,6 +20,7 @@ bool parker::commit(gmp::goroutine*, void* self) noexcept {
 
 // Ends the wait with `outcome`; false if somebody else has.
 bool parker::finish(std::uint32_t outcome) noexcept {
+  const section unstoppable;  // between the outcome and ready()
   gmp::goroutine* g = g_;  // after a transition from announced the parker may be gone
   std::uint32_t state = state_.load(std::memory_order_acquire);
   while (state == announced || state == parked) {

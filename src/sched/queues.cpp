@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "base/delay.h"
+#include "os/clock.h"
 
 namespace weft::sched {
 namespace {
 
 void global_size_changed() noexcept WEFT_REQUIRES(sched.lock) {
-  sched.global_size.store(sched.global.size(), std::memory_order_relaxed);
+  sched.global_size.store(sched.global.size(), std::memory_order_release);
 }
 
 // Half of the full ring and the newcomer, in one batch under one lock.
@@ -54,6 +55,8 @@ void put_global(runnable* r) noexcept {
   global_size_changed();
 }
 
+bool timers_due(const processor* p) noexcept { return p->timers.next_when() <= os::now_ns(); }
+
 runnable* take_global_one(processor* p) noexcept {
   auto* r = static_cast<runnable*>(sched.global.pop());
   if (r != nullptr) {
@@ -66,16 +69,16 @@ runnable* take_global_one(processor* p) noexcept {
 runnable* take_global_batch(processor* p) noexcept {
   const std::size_t size = sched.global.size();
   if (size == 0) return nullptr;
-  const auto procs = static_cast<std::size_t>(sched.procs.load(std::memory_order_relaxed));
+  const auto procs = static_cast<std::size_t>(sched.procs.load(std::memory_order_acquire));
   const std::size_t n = std::min({size, size / procs + 1, std::size_t{processor::ring_size / 2}});
   auto* first = static_cast<runnable*>(sched.global.pop());
   prefetch(first);
   runnable* batch[processor::ring_size / 2];
   std::uint32_t taken = 0;
   while (taken + 1 < n) batch[taken++] = static_cast<runnable*>(sched.global.pop());
-  global_size_changed();
   // The ring is empty or nearly so when this is called, and a batch is at most half of it.
   for (std::uint32_t at = p->ring.push_batch(batch, taken); at < taken; ++at) sched.global.push(batch[at]);
+  // [wake.idle] only now: who sees the global queue empty must see these in the ring
   global_size_changed();
   p->counters.global_batches.bump();
   p->counters.global_taken.add(taken + 1);

@@ -27,7 +27,11 @@ runnable* take_global_batch(processor* p) noexcept WEFT_REQUIRES(sched.lock);
 // out all of it each time, even such a chain queues up after this many.
 inline constexpr std::uint32_t longest_streak = 256;
 
-inline void prefetch(const void* p) noexcept { __builtin_prefetch(p, 1, 3); }
+// A look at the clock costs as much as a switch: where there are timers, it is taken at every fourth.
+inline constexpr std::uint32_t timer_ticks = 4;
+bool timers_due(const processor* p) noexcept;
+
+inline void prefetch(const void* p) noexcept { __builtin_prefetch(p, 0, 3); }
 
 [[gnu::always_inline]] inline runnable* take_runnext(processor* p) noexcept {
   runnable* r = p->runnext.load(std::memory_order_relaxed);
@@ -41,13 +45,12 @@ inline void prefetch(const void* p) noexcept { __builtin_prefetch(p, 1, 3); }
 }
 
 // The choice of the next goroutine that needs no lock and no look elsewhere. Null: take the slow path (which is also
-// taken when attention is due, and every 61st time if the global queue has something or there are timers).
+// taken when attention is due, every 61st time if the global queue has something, and when a timer of this P is due).
 [[gnu::always_inline]] inline runnable* pick_fast(processor* p) noexcept {
   const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
   if (p->attention.load(std::memory_order_relaxed)) [[unlikely]] return nullptr;
-  if (picks % fairness_ticks == 0 && (sched.global_size.load(std::memory_order_relaxed) != 0 || !p->timers.empty())) [[unlikely]] {
-    return nullptr;
-  }
+  if (picks % fairness_ticks == 0 && sched.global_size.load(std::memory_order_relaxed) != 0) [[unlikely]] return nullptr;
+  if (picks % timer_ticks == 0 && !p->timers.empty() && timers_due(p)) [[unlikely]] return nullptr;
   p->picks.store(picks, std::memory_order_relaxed);
   if (runnable* r = take_runnext(p)) {  // the time slice is inherited: sched_tick stays
     if (++p->runnext_streak < longest_streak) return r;

@@ -27,7 +27,8 @@ using gmp::current_machine;
   const std::int32_t depth = m->locks.load(std::memory_order_relaxed);
   m->locks.store(depth + 1, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);  // [section.enter] the store above before the load below
-  if (depth == 0 && m->revoked.load(std::memory_order_relaxed) != 0) [[unlikely]] return regain_processor(m);
+  // acquire: [world.give_back]
+  if (depth == 0 && m->revoked.load(std::memory_order_acquire) != gmp::p_attached) [[unlikely]] return regain_processor(m);
   return m;
 }
 

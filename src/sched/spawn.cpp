@@ -100,7 +100,7 @@ extern "C" __attribute__((visibility("hidden"))) void weft_goroutine_main(gorout
     retire(m, g);
 
     runnable* next = pick_fast(m->p);
-    if (next != nullptr && is_record(next) && next->ops->extras == nullptr) {
+    if (next != nullptr && is_record(next) && next->ops->extras == nullptr && has_default_stack(g)) {
       bind(m->p, g, static_cast<record*>(next));
       gmp::transition(*g, status::runnable, status::running);
       m->p->counters.stacks_inherited.bump();

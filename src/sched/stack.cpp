@@ -175,6 +175,8 @@ void set_default_stack_size(std::size_t bytes) noexcept { default_class.store(st
 
 std::size_t default_stack_size() noexcept { return class_bytes(default_class.load(std::memory_order_relaxed)); }
 
+bool has_default_stack(const goroutine* g) noexcept { return g->stack_size == default_stack_size(); }
+
 void force_mprotect_guards() noexcept {
   base::lock_guard guard(shared.lock);
   if (shared.probed) return;

@@ -33,6 +33,8 @@ void flush_stacks(processor* p) noexcept;
 // Only while the world is stopped, or before it starts.
 void set_default_stack_size(std::size_t bytes) noexcept;
 std::size_t default_stack_size() noexcept;
+// Whether any goroutine without a wish of its own may use this one's stack.
+bool has_default_stack(const goroutine* g) noexcept;
 
 // WEFTDEBUG=guard=mprotect, before the first stack.
 void force_mprotect_guards() noexcept;

@@ -11,20 +11,18 @@
 namespace weft::sched {
 
 [[gnu::always_inline]] inline void complete_switch(machine* m) noexcept {
-  m->after.run(m, m->after.from, m->after);  // by reference: a copy would be loaded in other widths than it was stored
+  // By reference: a copy would be loaded in other widths than it was stored.
+  if (m->after.run != nullptr) m->after.run(m, m->after.from, m->after);
 }
-
-// Hook: g0 needs nothing done once it is left.
-inline void after_nothing(machine*, goroutine*, const gmp::after_switch&) noexcept {}
 
 // The thread's errno and exception state belong to the goroutine that runs on it.
 [[gnu::always_inline]] inline void save_thread_state(machine* m, goroutine* g) noexcept {
   g->saved_errno = *m->thread_errno;
-  g->exceptions = *m->thread_exceptions;
+  __builtin_memcpy(&g->exceptions, m->thread_exceptions, sizeof g->exceptions);
 }
 [[gnu::always_inline]] inline void load_thread_state(machine* m, const goroutine* g) noexcept {
   *m->thread_errno = g->saved_errno;
-  *m->thread_exceptions = g->exceptions;
+  __builtin_memcpy(m->thread_exceptions, &g->exceptions, sizeof g->exceptions);
 }
 
 // From goroutine to goroutine. `to` is runnable, in our hands and free to run on this M.
@@ -43,7 +41,7 @@ inline void after_nothing(machine*, goroutine*, const gmp::after_switch&) noexce
 [[gnu::always_inline]] inline void switch_to_g0(machine* m, goroutine* from, bool dying = false) noexcept {
   save_thread_state(m, from);
   if (m->p != nullptr) m->p->counters.switches_via_g0.bump();
-  *m->thread_exceptions = {};
+  __builtin_memset(m->thread_exceptions, 0, sizeof from->exceptions);
   m->curg = nullptr;
   arch::before_switch(from->fiber, m->g0_fiber, dying);
   arch::switch_context(&from->context, &m->g0);
@@ -53,7 +51,7 @@ inline void after_nothing(machine*, goroutine*, const gmp::after_switch&) noexce
 
 // From the scheduler's own stack to a goroutine; returns when one switches back to g0.
 inline void switch_from_g0(machine* m, goroutine* to) noexcept {
-  m->after = {&after_nothing, nullptr, nullptr, nullptr};
+  m->after.run = nullptr;  // g0 needs nothing done once it is left
   load_thread_state(m, to);
   gmp::transition(*to, status::runnable, status::running);
   m->curg = to;

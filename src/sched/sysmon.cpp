@@ -5,6 +5,7 @@
 #include "os/clock.h"
 #include "sched/idle.h"
 #include "sched/stack.h"
+#include "sched/syscall.h"
 
 namespace weft::sched {
 namespace {
@@ -27,17 +28,31 @@ struct watch {
 
 bool everything_idle() noexcept {
   return sched.stopping.load(std::memory_order_relaxed) ||
-         sched.idle_ps.load(std::memory_order_relaxed) == sched.procs.load(std::memory_order_relaxed);
+         sched.idle_ps.load(std::memory_order_relaxed) == sched.procs.load(std::memory_order_acquire);
+}
+
+// With an M at hand for it; else one is asked for, and the next nap is another chance.
+bool retake(goroutine* g) noexcept {
+  machine* woken = nullptr;
+  {
+    base::lock_guard guard(sched.lock);
+    if (sched.stopping.load(std::memory_order_relaxed)) return false;
+    if (sched.idle_ms == 0) return true;
+    processor* p = take_from_call(g);
+    if (p == nullptr) return true;
+    woken = hand_off(p);
+  }
+  finish_hand_off(woken);
+  return true;
 }
 
 // The goroutines that shared a slice through runnext have had their time: the next choice is a new one.
 void end_slices(std::int64_t now) noexcept {
-  const int procs = sched.procs.load(std::memory_order_relaxed);
+  const int procs = sched.procs.load(std::memory_order_acquire);
   for (int i = 0; i < procs; ++i) {
     processor* p = processor_at(i);
-    if (p->state.load(std::memory_order_relaxed) != processor_state::running) continue;
     const std::uint32_t tick = p->sched_tick.load(std::memory_order_relaxed);
-    if (tick != p->seen_tick) {
+    if (tick != p->seen_tick || p->state.load(std::memory_order_relaxed) != processor_state::running) {
       p->seen_tick = tick;
       p->seen_when = now;
     } else if (now - p->seen_when >= slice) {
@@ -48,8 +63,32 @@ void end_slices(std::int64_t now) noexcept {
   }
 }
 
+// Ps whose goroutines have been in the same blocking call for a nap go to other Ms; but where there is nothing to run
+// and others look for work anyway, a P may as well stay for longer.
+bool retake_from_calls(std::int64_t now) noexcept {
+  bool any = false;
+  const int procs = sched.procs.load(std::memory_order_acquire);
+  for (int i = 0; i < procs; ++i) {
+    processor* p = processor_at(i);
+    const machine* m = p->owner.load(std::memory_order_acquire);
+    goroutine* g = m != nullptr ? m->curg.get() : nullptr;
+    if (g == nullptr || g->state.load(std::memory_order_acquire) != status::syscall) continue;
+    const std::uint32_t calls = p->calls.load(std::memory_order_relaxed);
+    if (calls != p->seen_calls) {
+      p->seen_calls = calls;
+      p->seen_call_when = now;
+      any = true;  // look again soon
+      continue;
+    }
+    const bool others = sched.idle_ps.load(std::memory_order_relaxed) + sched.spinning.load(std::memory_order_relaxed) > 0;
+    if (!p->has_work() && others && now - p->seen_call_when < longest_nap) continue;
+    any |= retake(g);
+  }
+  return any;
+}
+
 bool any_processor_has_work() noexcept {
-  const int procs = sched.procs.load(std::memory_order_relaxed);
+  const int procs = sched.procs.load(std::memory_order_acquire);
   for (int i = 0; i < procs; ++i) {
     if (processor_at(i)->has_work()) return true;
   }
@@ -59,7 +98,7 @@ bool any_processor_has_work() noexcept {
 // Has a goroutine stood in a queue since the last nap, while its P chose nothing?
 bool any_processor_is_stuck() noexcept {
   bool stuck = false;
-  const int procs = sched.procs.load(std::memory_order_relaxed);
+  const int procs = sched.procs.load(std::memory_order_acquire);
   for (int i = 0; i < procs; ++i) {
     processor* p = processor_at(i);
     const std::uint32_t picks = p->picks.load(std::memory_order_relaxed);
@@ -72,14 +111,12 @@ bool any_processor_is_stuck() noexcept {
 // While `futile` is set, nobody is woken for a goroutine alone in its runnext. It is cleared after some naps, the more
 // the more often waking was in vain, or when such a goroutine is left standing; and whoever was submitted while it was
 // set is looked for after that. [wake.submit] clear, then look: pairs with the look at `futile` after the publication.
-void rescue_runnexts(watch& w) noexcept {
+void end_futility(watch& w, bool stuck) noexcept {
   if (!sched.futile.load(std::memory_order_relaxed)) {
     w.futile_left = 0;
     if (w.futile_rest != 0 && --w.futile_rest == 0) w.futile_span = 1;
     return;
   }
-  const bool stuck = any_processor_is_stuck();
-  if (stuck) sched.missed_wakes.fetch_add(1, std::memory_order_relaxed);
   if (w.futile_left == 0) {
     w.futile_left = w.futile_span;
     w.futile_span = std::min(32, w.futile_span * 2);
@@ -89,6 +126,18 @@ void rescue_runnexts(watch& w) noexcept {
   w.futile_left = 0;
   sched.futile.store(false, std::memory_order_seq_cst);
   if (any_processor_has_work()) wake_processor();
+}
+
+// The last line of defence: a goroutine stands in a queue, its P is busy with another, and a P is idle. However it came
+// about, wake somebody.
+void rescue(watch& w) noexcept {
+  const bool stuck = any_processor_is_stuck() && sched.idle_ps.load(std::memory_order_relaxed) != 0 &&
+                     sched.spinning.load(std::memory_order_relaxed) == 0;
+  if (stuck) {
+    sched.missed_wakes.fetch_add(1, std::memory_order_relaxed);
+    wake_processor();
+  }
+  end_futility(w, stuck);
 }
 
 void scavenge(watch& w, std::int64_t now) noexcept {
@@ -113,8 +162,10 @@ void sleep_while_idle(watch& w) noexcept {
   w.scavenged = os::now_ns();
 }
 
-void choose_nap(watch& w) noexcept {
-  if (++w.quiet > naps_before_backoff) w.nap = std::min(w.nap * 2, longest_nap);
+void choose_nap(watch& w, bool busy) noexcept {
+  w.quiet = busy ? 0 : w.quiet + 1;
+  if (busy) w.nap = shortest_nap;
+  if (w.quiet > naps_before_backoff) w.nap = std::min(w.nap * 2, longest_nap);
 }
 
 }  // namespace
@@ -136,10 +187,11 @@ void sysmon_loop() noexcept {
     }
     const std::int64_t now = os::now_ns();
     sched.coarse_now.store(now, std::memory_order_relaxed);
+    const bool retook = retake_from_calls(now);
     end_slices(now);
-    rescue_runnexts(w);
+    rescue(w);
     scavenge(w, now);
-    choose_nap(w);
+    choose_nap(w, retook);
   }
 }
 

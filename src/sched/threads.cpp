@@ -38,7 +38,7 @@ void adopt_thread(machine* m) noexcept {
   m->tid = ::gettid();
   m->thread = ::pthread_self();
   m->thread_errno = &errno;
-  m->thread_exceptions = reinterpret_cast<gmp::exception_state*>(abi::__cxa_get_globals());
+  m->thread_exceptions = abi::__cxa_get_globals();
   m->rng = base::random(static_cast<std::uint64_t>(m->tid) * 7919);
 
   pthread_attr_t attr;

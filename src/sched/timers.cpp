@@ -57,7 +57,7 @@ bool run_timers(processor* p, std::int64_t& now) noexcept {
 
 std::int64_t next_timer() noexcept {
   std::int64_t first = 0;
-  const int procs = sched.procs.load(std::memory_order_relaxed);
+  const int procs = sched.procs.load(std::memory_order_acquire);
   for (int i = 0; i < procs; ++i) {
     const std::int64_t when = processor_at(i)->timers.next_when();
     if (when != 0 && (first == 0 || when < first)) first = when;
@@ -74,8 +74,9 @@ bool wait_for_timers() noexcept {
   }
   for (std::int64_t when; (when = next_timer()) > os::now_ns();) {
     sched.poll_until.store(when, std::memory_order_seq_cst);
-    // A timer may have come between the two lines above, before `when`, and seen a later time: then it has interrupted us.
+    // A timer may have come between the two lines above, before `when`, and seen "for ever": then it has interrupted us.
     poll::wait_until(when);
+    sched.poll_until.store(std::numeric_limits<std::int64_t>::max(), std::memory_order_seq_cst);
   }
   sched.poll_until.store(0, std::memory_order_seq_cst);
   return true;

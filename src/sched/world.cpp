@@ -15,6 +15,7 @@
 #include "sched/records.h"
 #include "sched/stack.h"
 #include "sched/steal.h"
+#include "sched/syscall.h"
 #include "sched/timers.h"
 
 namespace weft::sched {
@@ -39,34 +40,50 @@ void take_idle_processors() noexcept WEFT_REQUIRES(sched.lock) {
   while (processor* p = take_idle_processor()) hand_in(p);
 }
 
-// The P of an M whose goroutine is in user code, or null.
-machine* revocable(const processor* p) noexcept {
-  if (p->state.load(std::memory_order_relaxed) != processor_state::running) return nullptr;
-  machine* m = p->owner.load(std::memory_order_relaxed);
-  return m != nullptr && m->locks.load(std::memory_order_acquire) == 0 ? m : nullptr;
+machine* owner_of(const processor* p) noexcept {
+  return p->state.load(std::memory_order_relaxed) == processor_state::running ? p->owner.load(std::memory_order_relaxed) : nullptr;
+}
+
+void call_attention() noexcept {
+  const int procs = sched.procs.load(std::memory_order_acquire);
+  for (int i = 0; i < procs; ++i) processor_at(i)->attention.store(true, std::memory_order_relaxed);
+}
+
+// Ps whose goroutines are in blocking calls.
+void take_from_calls() noexcept WEFT_REQUIRES(sched.lock) {
+  const int procs = sched.procs.load(std::memory_order_acquire);
+  for (int i = 0; i < procs; ++i) {
+    const machine* m = owner_of(processor_at(i));
+    goroutine* g = m != nullptr ? m->curg.get() : nullptr;
+    if (g == nullptr || g->state.load(std::memory_order_acquire) != status::syscall) continue;
+    if (processor* p = take_from_call(g)) hand_in(p);  // maybe another P than i: the goroutine may have moved
+  }
 }
 
 void revoke_running() noexcept WEFT_REQUIRES(sched.lock) {
   if (!have_membarrier) return;  // then the stop waits until they come by themselves
   machine* candidates[max_procs_limit];
   int n = 0;
-  const int procs = sched.procs.load(std::memory_order_relaxed);
+  const int procs = sched.procs.load(std::memory_order_acquire);
   for (int i = 0; i < procs; ++i) {
-    if (machine* m = revocable(processor_at(i))) {
-      m->revoked.store(1, std::memory_order_relaxed);
-      candidates[n++] = m;
-    }
+    machine* m = owner_of(processor_at(i));
+    if (m == nullptr || m->locks.load(std::memory_order_acquire) != 0) continue;
+    // The M itself writes p_in_call, in a section: then our look at `locks` and `revoked` below finds it out.
+    std::uint32_t attached = gmp::p_attached;
+    if (m->revoked.compare_exchange_strong(attached, gmp::p_revoked, std::memory_order_relaxed)) candidates[n++] = m;
   }
   if (n == 0) return;
   base::delay();
   membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
   for (int i = 0; i < n; ++i) {
     machine* m = candidates[i];
-    if (m->locks.load(std::memory_order_acquire) != 0) {  // [section.leave], [section.enter]
-      m->revoked.store(0, std::memory_order_relaxed);
+    const bool outside = m->locks.load(std::memory_order_acquire) == 0;  // [section.leave], [section.enter]
+    std::uint32_t revoked = gmp::p_revoked;
+    if (!outside || m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) {
+      m->revoked.compare_exchange_strong(revoked, gmp::p_attached, std::memory_order_release, std::memory_order_relaxed);
       continue;
     }
-    gmp::transition(*m->curg, status::running, status::syscall);
+    gmp::transition(*m->curg, status::running, status::detached);
     hand_in(m->p);
   }
 }
@@ -86,7 +103,7 @@ void drain_to_global(processor* p) noexcept WEFT_REQUIRES(sched.lock) {
 
 // World stopped. Ps beyond the new number hand their goroutines and caches over.
 void resize(int procs) noexcept WEFT_REQUIRES(sched.lock) {
-  const int before = sched.procs.load(std::memory_order_relaxed);
+  const int before = sched.procs.load(std::memory_order_acquire);
   for (int i = 0; i < procs; ++i) {
     if (processor_at(i) == nullptr) sched.all_ps[i].store(new_processor(i), std::memory_order_release);
   }
@@ -96,19 +113,19 @@ void resize(int procs) noexcept WEFT_REQUIRES(sched.lock) {
     p->state.store(processor_state::dead, std::memory_order_relaxed);
   }
   victims.reset(static_cast<std::uint32_t>(procs));
-  sched.procs.store(procs, std::memory_order_relaxed);
+  sched.procs.store(procs, std::memory_order_release);  // after the Ps that it counts
 }
 
 // Goroutines that ran on through the stop keep their P if it still exists.
 void give_back_revoked(int procs) noexcept WEFT_REQUIRES(sched.lock) {
   for (machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
-    if (m->revoked.load(std::memory_order_relaxed) == 0) continue;
+    if (m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) continue;
     processor* p = m->p;
     if (p->id >= procs || p->state.load(std::memory_order_relaxed) != processor_state::stopped) continue;
     p->owner.store(m, std::memory_order_relaxed);
     p->state.store(processor_state::running, std::memory_order_relaxed);
-    gmp::transition(*m->curg, status::syscall, status::running);
-    m->revoked.store(0, std::memory_order_relaxed);
+    gmp::transition(*m->curg, status::detached, status::running);
+    m->revoked.store(gmp::p_attached, std::memory_order_release);  // [world.give_back] the P is ready to be used
   }
 }
 
@@ -120,18 +137,20 @@ void stop_world() noexcept {
   sched.world_stops.fetch_add(1, std::memory_order_relaxed);
   {
     base::lock_guard guard(sched.lock);
-    const int procs = sched.procs.load(std::memory_order_relaxed);
+    const int procs = sched.procs.load(std::memory_order_acquire);
     sched.stopped.store(0, std::memory_order_relaxed);
     sched.stop_wait = procs;
     sched.stopping.store(true, std::memory_order_seq_cst);
-    for (int i = 0; i < procs; ++i) processor_at(i)->attention.store(true, std::memory_order_relaxed);
     take_idle_processors();
   }
-  // A goroutine that looked at `attention` just before it was set is in user code now: try again from time to time.
+  // A goroutine that looked at `attention` just before it was set is in user code now, and an M that ended a slice at
+  // that moment has cleared it: try again from time to time.
   for (bool done = false; !done;) {
     {
       base::lock_guard guard(sched.lock);
+      call_attention();
       take_idle_processors();
+      take_from_calls();
       revoke_running();
       done = sched.stop_wait == 0;
     }
@@ -142,7 +161,7 @@ void stop_world() noexcept {
 void start_world(int procs) noexcept {
   machine* woken[max_procs_limit];
   int wakes = 0;
-  const int before = sched.procs.load(std::memory_order_relaxed);
+  const int before = sched.procs.load(std::memory_order_acquire);
   for (int i = before; i < procs; ++i) {
     if (processor* p = processor_at(i)) p->timers.reopen();
   }
@@ -154,12 +173,14 @@ void start_world(int procs) noexcept {
   {
     base::lock_guard guard(sched.lock);
     resize(procs);
+    for (int i = 0; i < procs; ++i) {
+      processor_at(i)->alone = procs == 1;
+      processor_at(i)->attention.store(false, std::memory_order_relaxed);
+    }
     sched.stopping.store(false, std::memory_order_seq_cst);
     give_back_revoked(procs);
     for (int i = procs; i-- > 0;) {
       processor* p = processor_at(i);
-      p->alone = procs == 1;
-      p->attention.store(false, std::memory_order_relaxed);
       if (p->state.load(std::memory_order_relaxed) == processor_state::running) continue;
       machine* m = p->has_work() ? take_idle_machine() : nullptr;
       if (m == nullptr) {
@@ -176,7 +197,7 @@ void start_world(int procs) noexcept {
     }
   }
   for (int i = 0; i < wakes; ++i) woken[i]->park.wake();
-  if (sched.global_size.load(std::memory_order_seq_cst) != 0 || next_timer() != 0) wake_processor();
+  wake_processor();  // for what was left in any queue, and for the timers
 }
 
 void stop_for_world(machine* m) noexcept {

@@ -1,11 +1,9 @@
 // Stopping and starting the world, and changing the number of Ps, which is possible only in between.
 //
-// Taking the P from a goroutine that runs user code (revoke). States of machine::revoked:
-//   0  the M has its P
-//   1  it has not; the next time its goroutine enters the runtime it must get one
-// Under sched.lock the revoker sets it to 1 for Ms with locks == 0, passes a barrier through every running thread
+// Taking the P from a goroutine that runs user code (revoke): under sched.lock the revoker sets machine::revoked from
+// p_attached to p_revoked for Ms with locks == 0, passes a barrier through every running thread
 // (membarrier), and looks at locks again. Either the M's raised `locks` is visible now, and the revoker backs off; or
-// the M's next look at `revoked` comes after the barrier and sees the 1. Then it queues up for sched.lock.
+// the M's next look at `revoked` comes after the barrier and sees p_revoked. Then it queues up for sched.lock.
 #pragma once
 
 #include "sched/scheduler.h"

@@ -59,7 +59,7 @@ void heap::reopen() noexcept {
   moved_to_ = nullptr;
 }
 
-// ---- finding a node's heap -------------------------------------------------------------------------------------------
+// ---- finding a node's heap -----------------------------------------------------------------------------------------
 
 // The node's home, locked: until it is unlocked, the node stays there. Null for a fresh node.
 heap* heap::lock_home(timer_node& node) noexcept WEFT_NO_LOCK_ANALYSIS {
@@ -102,7 +102,7 @@ armed heap::arm(heap* wanted, timer_node& node, const deadline& d) noexcept WEFT
   }
 }
 
-// ---- under the lock --------------------------------------------------------------------------------------------------
+// ---- under the lock ------------------------------------------------------------------------------------------------
 
 armed heap::arm_here(timer_node& node, const deadline& d) noexcept {
   const bool was_pending = node.pending();
@@ -146,7 +146,7 @@ bool heap::is_calling(const timer_node& node) const noexcept {
   return false;
 }
 
-// ---- running ---------------------------------------------------------------------------------------------------------
+// ---- running -------------------------------------------------------------------------------------------------------
 
 ran heap::run(std::int64_t now, std::uint32_t max) noexcept {
   const std::int64_t first = next_when();
@@ -209,7 +209,7 @@ void heap::finish(batch& b) noexcept {
   *link = b.next;
 }
 
-// ---- a P goes away ---------------------------------------------------------------------------------------------------
+// ---- a P goes away -------------------------------------------------------------------------------------------------
 
 // stop_sync() looks for a running callback in the node's home only, so no node may leave while this heap calls.
 void heap::wait_for_calls() noexcept {
@@ -244,7 +244,7 @@ bool move_all(heap& from, heap& to) noexcept WEFT_NO_LOCK_ANALYSIS {
   return to.take_all(from);
 }
 
-// ---- what everybody calls --------------------------------------------------------------------------------------------
+// ---- what everybody calls ------------------------------------------------------------------------------------------
 
 armed add(heap& wanted, timer_node& node, std::int64_t when, std::int64_t period, std::uint64_t seq) noexcept {
   return heap::arm(&wanted, node, {when, period, seq});

@@ -3,13 +3,13 @@
 //
 // Callbacks
 //   run() takes what is due in batches under the lock and then calls without it, having done all it will ever do to
-//   these nodes: a one-shot node is idle by then, a periodic one pending again. So a callback may add, reset and stop any
-//   timer, its own included; and two calls for one node overlap if it was made pending again and came due during the
-//   first (tell them apart by seq).
+//   these nodes: a one-shot node is idle by then, a periodic one pending again. So a callback may add, reset and stop
+//   any timer, its own included; and two calls for one node overlap if it was made pending again and came due during
+//   the first (tell them apart by seq).
 //
 // When a node may be destroyed
 //   When it is idle and its callback is neither running nor about to be. That is certain
-//     - when stop() returned true for a node that is not periodic and was never reset;
+//     - when stop() returned true for a node that is not periodic and was made pending only once;
 //     - when stop_sync() has returned, always;
 //     - for the callback of a one-shot node itself, and whoever it hands the node to (the goroutine that it readies),
 //       if nobody else stops or resets that node.
@@ -75,8 +75,8 @@ class heap {
   friend bool stop_sync(timer_node&) noexcept;
   friend bool move_all(heap&, heap&) noexcept;
 
-  // One run() in progress, on its thread's stack, and the batch that it calls. `node` is compared, never followed: it may
-  // be gone.
+  // One run() in progress, on its thread's stack, and the batch that it calls. `node` is compared, never followed: it
+  // may be gone.
   struct batch {
     static constexpr std::uint32_t capacity = 16;
     struct due {
@@ -115,8 +115,8 @@ class heap {
   alignas(64) std::atomic<std::int64_t> next_when_{0};  // read by every M that looks for work
 
   alignas(64) base::mutex lock_{base::lock_rank::timers};
-  bool moving_ WEFT_GUARDED_BY(lock_) = false;        // move_all waits for the calls in progress; no new ones
-  heap* moved_to_ WEFT_GUARDED_BY(lock_) = nullptr;   // set: holds no timers, they go there
+  bool moving_ WEFT_GUARDED_BY(lock_) = false;       // move_all waits for the calls in progress; no new ones
+  heap* moved_to_ WEFT_GUARDED_BY(lock_) = nullptr;  // set: holds no timers, they go there
   batch* calls_ WEFT_GUARDED_BY(lock_) = nullptr;
   quad_heap order_ WEFT_GUARDED_BY(lock_);
 };
@@ -132,14 +132,15 @@ armed add(heap& wanted, timer_node& node, std::int64_t when, std::int64_t period
 armed reset(timer_node& node, std::int64_t when, std::int64_t period = 0, std::uint64_t seq = 0) noexcept;
 
 // True: the node was pending, and the callback will not be called for that deadline. (One for an earlier deadline may
-// still be running, if there was one: a periodic node, or one that was reset.)
+// still be running, if there was one: a periodic node, or one that was made pending again.)
 // False: it was not pending. The callback has been called, or will be in a moment, or is running; or there was nothing
 // to stop.
 bool stop(timer_node& node) noexcept;
 
 // As stop, and returns only when the callback is not running and will not be called. If the callback makes its node
-// pending again meanwhile, that is stopped too. Not from a callback, nor with a lock held: it may wait for a callback, and
-// for those before it in the batch. That is short, so it spins.
+// pending again meanwhile, that is stopped too. Not from a callback, nor with a lock held: it may wait for a callback,
+// and for those before it in the batch. That is short, so it spins. Waits for nothing if the node is fresh or was
+// stopped in time; the goroutine that the callback of a one-shot node readied need not call it (see above).
 bool stop_sync(timer_node& node) noexcept;
 
 // The P of `from` goes away: moves all its timers to `to`, where next_when() came down if the result is true. Until

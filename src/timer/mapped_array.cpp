@@ -12,7 +12,8 @@ namespace weft::timers {
 namespace {
 
 // The array may hold the only pointer to a timer, and LeakSanitizer looks only where it is told to.
-void move_roots([[maybe_unused]] void* old, [[maybe_unused]] std::size_t old_bytes, void* p, std::size_t bytes) noexcept {
+void move_roots([[maybe_unused]] void* old, [[maybe_unused]] std::size_t old_bytes, void* p,
+                std::size_t bytes) noexcept {
 #ifdef WEFT_ASAN
   if (old_bytes != 0) __lsan_unregister_root_region(old, old_bytes);
 #endif

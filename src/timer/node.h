@@ -60,7 +60,7 @@ class timer_node {
 
   std::atomic<heap*> home_{nullptr};
   std::atomic<std::uint32_t> slot_{0};  // written by quad_heap alone
-  std::int64_t period_ = 0;              // these two: under the lock of home_
+  std::int64_t period_ = 0;             // these two: under the lock of home_
   std::uint64_t seq_ = 0;
   const callback fn_;
   void* const arg_;

@@ -46,7 +46,7 @@ quad_heap::item quad_heap::take_first() noexcept {
   return {e.when, node};
 }
 
-// ---- sifting ---------------------------------------------------------------------------------------------------------
+// ---- sifting -------------------------------------------------------------------------------------------------------
 
 // Comparisons whose outcome nobody can predict: sums instead of branches.
 std::size_t quad_heap::least_of_four(std::size_t first) const noexcept {
@@ -97,7 +97,7 @@ void quad_heap::sift(std::size_t i, entry e) noexcept {
   }
 }
 
-// ---- entries come and go ---------------------------------------------------------------------------------------------
+// ---- entries come and go -------------------------------------------------------------------------------------------
 
 std::size_t quad_heap::append() noexcept {
   if (end_ >= entries_.capacity()) grow();
@@ -125,7 +125,7 @@ void quad_heap::close_hole() noexcept {
   sift(i, last);
 }
 
-// ---- slots -----------------------------------------------------------------------------------------------------------
+// ---- slots ---------------------------------------------------------------------------------------------------------
 
 // There is always room: no more slots were ever used than there were entries at once.
 std::uint32_t quad_heap::take_slot(timer_node& node) noexcept {
@@ -162,7 +162,7 @@ void quad_heap::renumber_slots(std::size_t capacity) noexcept {
   nodes_.swap(nodes);
 }
 
-// ---- memory ----------------------------------------------------------------------------------------------------------
+// ---- memory --------------------------------------------------------------------------------------------------------
 
 void quad_heap::grow() noexcept {
   const std::size_t capacity = entries_.capacity() == 0 ? smallest : 2 * entries_.capacity();

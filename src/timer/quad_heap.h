@@ -17,11 +17,13 @@
 // entry; it is never the last entry, and every change other than an insert closes it first.
 //
 // Tried and rejected, by measurement with 10^3 to 10^6 timers:
-//   Lazy deletion, as in Go (a stopped timer stays until it surfaces, or until a quarter are dead): create and stop is
-//   four times slower with a million timers, one stop in 250,000 holds the lock for tens of milliseconds, and the memory
-//   of a stopped timer could not be its owner's again at once.
-//   The position in the timer instead of in positions_: as fast to create and stop, and half the code, but firing one of
-//   10^5 timers that lie 256 KiB apart takes twice as long: each level of a sift writes to another cold page.
+//
+//   Lazy deletion, as in Go (a stopped timer stays until it surfaces, or until a quarter are dead): with a million
+//   timers create and stop is several times slower, one stop in 300,000 holds the lock for ten milliseconds, and the
+//   memory of a stopped timer is not its owner's again at once.
+//
+//   The position in the timer instead of in positions_: as fast to create and stop, and less code, but firing one of
+//   10^5 timers that lie 256 KiB apart takes twice as long, since each level of a sift writes to another cold page.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,6 @@
 // exit_goroutine() in the function of run(): the others go on, and run() never returns.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
+#include <weft/weft.h>
 
 #include <atomic>
 #include <cstdio>

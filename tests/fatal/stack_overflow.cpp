@@ -1,10 +1,8 @@
 // A goroutine that needs more than its stack ends the program with a report, whichever way the guard is made.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
-
 #include <signal.h>
 #include <unistd.h>
+#include <weft/weft.h>
 
 #include <algorithm>
 #include <atomic>
@@ -167,13 +165,9 @@ INSTANTIATE_TEST_SUITE_P(guards, stack_overflow, testing::Values("", "guard=mpro
   return std::string(*guard.param == '\0' ? "default_guard" : "mprotect_guard");
 });
 
-TEST_P(stack_overflow, of_the_main_goroutine_is_reported) {
-  expect_report(in_the_main_goroutine, "", 256 * kib);
-}
+TEST_P(stack_overflow, of_the_main_goroutine_is_reported) { expect_report(in_the_main_goroutine, "", 256 * kib); }
 
-TEST_P(stack_overflow, of_a_goroutine_is_reported) {
-  expect_report(in_a_new_goroutine, "", 256 * kib);
-}
+TEST_P(stack_overflow, of_a_goroutine_is_reported) { expect_report(in_a_new_goroutine, "", 256 * kib); }
 
 TEST_P(stack_overflow, is_reported_with_the_name_of_the_goroutine) {
   expect_report(in_a_named_goroutine, "the diver", 256 * kib);
@@ -195,9 +189,7 @@ TEST_P(stack_overflow, beside_many_parked_goroutines_is_reported) {
   expect_report(beside_many_parked_goroutines, "one of many", 256 * kib);
 }
 
-TEST_P(stack_overflow, inside_libc_is_reported) {
-  expect_report(inside_a_call_into_libc, "caller", 64 * kib);
-}
+TEST_P(stack_overflow, inside_libc_is_reported) { expect_report(inside_a_call_into_libc, "caller", 64 * kib); }
 
 class no_stack_overflow : public testing::Test {
  protected:
@@ -211,9 +203,8 @@ void write_to_nowhere() {
   *reinterpret_cast<volatile int*>(nowhere) = 1;
 }
 
-const test::scenario bad_pointer_in_a_goroutine("bad_pointer_in_a_goroutine", [] {
-  weft::run([] { weft::async(write_to_nowhere).get(); });
-});
+const test::scenario bad_pointer_in_a_goroutine("bad_pointer_in_a_goroutine",
+                                                [] { weft::run([] { weft::async(write_to_nowhere).get(); }); });
 
 TEST_F(no_stack_overflow, is_reported_for_a_bad_pointer_which_ends_the_process_by_sigsegv) {
   const auto end = bad_pointer_in_a_goroutine.run();

@@ -1,9 +1,7 @@
 // An exception that leaves a goroutine's function is reported and ends the program through std::terminate.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
-
 #include <signal.h>
+#include <weft/weft.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -25,9 +23,7 @@ void say_id() {
   std::fflush(stdout);
 }
 
-std::string id_said_by(const test::outcome& end) {
-  return end.out.substr(0, end.out.find('\n'));
-}
+std::string id_said_by(const test::outcome& end) { return end.out.substr(0, end.out.find('\n')); }
 
 void expect_report(const test::outcome& end, const std::string& what) {
   EXPECT_FALSE(end.timed_out) << end;
@@ -146,9 +142,7 @@ TEST(an_uncaught_exception, is_reported_before_the_programs_own_terminate_handle
   expect_report(end, "the boat sank");
 }
 
-[[gnu::noinline]] void throws_on_demand(const char* text) {
-  throw std::runtime_error(text);
-}
+[[gnu::noinline]] void throws_on_demand(const char* text) { throw std::runtime_error(text); }
 
 const test::scenario breaks_a_noexcept_promise("breaks_a_noexcept_promise", [] {
   weft::run([] {

@@ -54,7 +54,7 @@ struct door {
 };
 template struct door<&ring::head_, &ring::tail_>;
 
-constexpr std::uint32_t starts[] = {0, std::numeric_limits<std::uint32_t>::max() - 2};
+constexpr std::uint32_t about_to_wrap = std::numeric_limits<std::uint32_t>::max() - 2;
 
 // ---- whole operations -----------------------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ TEST(every_order_of_operations, leaves_the_rings_as_lists_would_be) {
   constexpr int length = test::under_sanitizer ? 7 : 8;
   int orders = 1;
   for (int i = 0; i < length; ++i) orders *= static_cast<int>(std::size(every_op));
-  for (const std::uint32_t start : starts) {
+  for (const std::uint32_t start : {std::uint32_t{0}, about_to_wrap}) {
     for (int order = 0; order < orders; ++order) {
       sequence_of_operations s(start);
       for (int i = 0, rest = order; i < length; ++i, rest /= static_cast<int>(std::size(every_op))) {
@@ -234,8 +234,8 @@ class explorer {
 
   static void actor_main(void* self) {
     auto& a = *static_cast<actor*>(self);
+    weft::arch::after_switch(a.fiber);
     for (;;) {
-      weft::arch::after_switch(a.fiber);
       a.body();
       a.done = true;
       a.owner->switch_home(a);
@@ -428,20 +428,18 @@ void explore(int length, Thieves thieves) {
   int scripts = 1;
   for (int i = 0; i < length; ++i) scripts *= 3;
   long orders = 0;
-  for (const std::uint32_t start : starts) {
-    for (int filled = 0; filled <= static_cast<int>(ring::capacity); ++filled) {
-      for (int n = 0; n < scripts; ++n) {
-        orders += e.run(
-            [&] {
-              now = std::make_unique<scene>(start, filled);
-              std::vector<explorer::script> actors = thieves(*now);
-              actors.push_back(one_by_one<owner_op>(owner_script(n, length), [&s = *now](owner_op o) { s.act(o); }));
-              return actors;
-            },
-            [&] { now->check(); });
-        if (testing::Test::HasFailure()) {
-          FAIL() << "filled with " << filled << ", owner's script " << n << ", order " << e.path();
-        }
+  for (int filled = 0; filled <= static_cast<int>(ring::capacity); ++filled) {
+    for (int n = 0; n < scripts; ++n) {
+      orders += e.run(
+          [&] {
+            now = std::make_unique<scene>(about_to_wrap, filled);
+            std::vector<explorer::script> actors = thieves(*now);
+            actors.push_back(one_by_one<owner_op>(owner_script(n, length), [&s = *now](owner_op o) { s.act(o); }));
+            return actors;
+          },
+          [&] { now->check(); });
+      if (testing::Test::HasFailure()) {
+        FAIL() << "filled with " << filled << ", owner's script " << n << ", order " << e.path();
       }
     }
   }

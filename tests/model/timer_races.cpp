@@ -59,7 +59,7 @@ class fake_clock {
   std::atomic<std::int64_t> now_{1};
 };
 
-// ---- each deadline ends exactly once ---------------------------------------------------------------------------------
+// ---- each deadline ends exactly once -------------------------------------------------------------------------------
 
 struct tally {
   std::atomic<std::uint64_t> armed{0}, fired{0}, stopped{0}, replaced{0};
@@ -71,7 +71,8 @@ struct tally {
 void random_operations(tally& t, std::deque<timer_node>& nodes, heap* heaps, std::size_t heap_count, fake_clock& clock,
                        std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  for (std::size_t i = 0; i < rounds; ++i) {
+  // Longer if the threads that run timers have not had a core yet.
+  for (std::size_t i = 0; i < rounds || t.fired.load(std::memory_order_relaxed) == 0; ++i) {
     timer_node& node = nodes[random() % nodes.size()];
     const std::int64_t when = clock.now() + static_cast<std::int64_t>(random() % 64);
     switch (random() % 3) {
@@ -126,7 +127,6 @@ void every_deadline_ends_once(int node_count, bool moving) {
     EXPECT_TRUE(h.empty());
   }
   EXPECT_EQ(t.armed.load(), t.fired.load() + t.stopped.load() + t.replaced.load());
-  EXPECT_GT(t.fired.load(), 0u);
   EXPECT_GT(t.stopped.load(), 0u);
 }
 
@@ -175,7 +175,7 @@ TEST(timer_races, periodic_timers_survive_moves_and_stop_for_good) {
   }
 }
 
-// ---- timers on a stack -----------------------------------------------------------------------------------------------
+// ---- timers on a stack ---------------------------------------------------------------------------------------------
 
 // What the callback writes is not atomic: the sanitizer sees whether stop_sync really comes after it.
 struct on_stack {
@@ -192,7 +192,8 @@ TEST(timer_races, after_stop_sync_the_callback_has_run_once_or_never_will) {
   for (int thread = 0; thread < 2; ++thread) {
     c.spawn([&, thread] {
       std::mt19937_64 random(static_cast<std::uint64_t>(thread));
-      for (std::size_t i = 0; i < rounds; ++i) {
+      // Longer if the threads that run timers have not had a core yet.
+      for (std::size_t i = 0; i < rounds || called.load(std::memory_order_relaxed) == 0; ++i) {
         on_stack timer;
         timers::add(heaps[random() % 2], timer.node, clock.now() + static_cast<std::int64_t>(random() % 16));
         for (auto pauses = random() % 64; pauses > 0; --pauses) clock.now();
@@ -215,7 +216,6 @@ TEST(timer_races, after_stop_sync_the_callback_has_run_once_or_never_will) {
   });
   c.finish();
   EXPECT_GT(prevented.load(), 0u);
-  EXPECT_GT(called.load(), 0u);
 }
 
 TEST(timer_races, who_is_woken_by_the_callback_may_destroy_the_timer_at_once) {
@@ -279,7 +279,7 @@ TEST(timer_races, stop_sync_outlasts_a_callback_that_keeps_adding_its_own_timer)
   });
 }
 
-// ---- waiting for a callback ------------------------------------------------------------------------------------------
+// ---- waiting for a callback ----------------------------------------------------------------------------------------
 
 // A callback that is held inside until it is let go: longer than any real one.
 struct held {
@@ -354,10 +354,10 @@ TEST(timer_races, move_all_waits_for_the_callback_of_a_periodic_timer) {
   EXPECT_TRUE(timers::stop_sync(s.node));
 }
 
-// ---- looking without the lock ----------------------------------------------------------------------------------------
+// ---- looking without the lock --------------------------------------------------------------------------------------
 
-// [timer.next]: of one who adds and then looks for sleepers, and one who says that it sleeps and then looks for timers, at
-// least one sees the other.
+// [timer.next]: of one who adds and then looks for sleepers, and one who says that it sleeps and then looks for timers,
+// at least one sees the other.
 TEST(timer_races, a_sleeper_sees_the_timer_or_whoever_adds_it_sees_the_sleeper) {
   for (std::size_t i = 0; i < rounds / 100; ++i) {
     heap h;

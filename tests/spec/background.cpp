@@ -1,7 +1,6 @@
 // start() and shutdown(), and threads that are not goroutines as users of weft.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
+#include <weft/weft.h>
 
 #include <atomic>
 #include <chrono>
@@ -135,9 +134,7 @@ TEST(a_plain_thread, may_yield) {
   weft::yield();
 }
 
-TEST(a_plain_thread, cannot_exit_as_a_goroutine) {
-  EXPECT_THROW(weft::exit_goroutine(), std::logic_error);
-}
+TEST(a_plain_thread, cannot_exit_as_a_goroutine) { EXPECT_THROW(weft::exit_goroutine(), std::logic_error); }
 
 TEST(a_plain_thread, may_spawn_while_a_run_is_under_way) {
   constexpr int threads = 4;

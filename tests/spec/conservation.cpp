@@ -1,9 +1,8 @@
 // Work is conserved: no P stays idle while goroutines wait for one. Goroutines that keep their P until as many of them
 // run at once as there are Ps show it: one P left idle, and they would wait for ever. Nobody else may keep a P busy
 // meanwhile, not even by yielding.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
+#include <weft/weft.h>
 
 #include <atomic>
 #include <chrono>
@@ -132,7 +131,27 @@ TEST_P(all_ps_get_work, when_one_goroutine_wakes_all_the_others) {
   });
 }
 
-TEST_P(all_ps_get_work, when_goroutines_yield_on_one_p) {
+TEST_P(all_ps_get_work, when_more_goroutines_yield_than_there_are_ps) {
+  repeat_in_a_run([this] {
+    meeting m(procs());
+    std::atomic<bool> begin = false;
+    std::atomic<int> invited = 1;  // the main goroutine is
+    std::atomic<int> ended = 0;
+    for (int i = 0; i < 2 * procs(); ++i) {
+      weft::go([&] {
+        while (!begin) weft::yield();
+        if (invited++ < procs()) m.attend();
+        ++ended;
+      });
+    }
+    for (int i = 0; i < 100; ++i) weft::yield();
+    begin = true;
+    m.attend();
+    test::await([&] { return ended == 2 * procs(); });
+  });
+}
+
+TEST_P(all_ps_get_work, when_goroutines_yielded_to_each_other_before_they_kept_their_p) {
   repeat_in_a_run([this] {
     meeting m(procs());
     std::atomic<bool> begin = false;

@@ -1,9 +1,7 @@
 // options, WEFTPROCS, and the numbers in weft::runtime.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
-
 #include <sched.h>
+#include <weft/weft.h>
 
 #include <atomic>
 #include <cstddef>
@@ -189,9 +187,8 @@ TEST(num_thread, does_not_grow_with_the_number_of_goroutines_and_runs) {
   EXPECT_LE(spread_out(), first + 4);
 }
 
-const test::scenario prints_max_procs("prints_max_procs", [] {
-  weft::run([] { std::printf("%d\n", weft::runtime::max_procs()); });
-});
+const test::scenario prints_max_procs("prints_max_procs",
+                                      [] { weft::run([] { std::printf("%d\n", weft::runtime::max_procs()); }); });
 const test::scenario prints_max_procs_of_run_with_three("prints_max_procs_of_run_with_three", [] {
   weft::run([] { std::printf("%d\n", weft::runtime::max_procs()); }, {.procs = 3});
 });

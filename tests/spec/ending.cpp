@@ -1,7 +1,6 @@
 // exit_goroutine(): a goroutine ends where it stands, and its frames are unwound.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
+#include <weft/weft.h>
 
 #include <atomic>
 #include <exception>

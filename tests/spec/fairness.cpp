@@ -1,7 +1,6 @@
 // Whoever can run does run, however busy the others keep the Ps. Each test ends only if it does.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
+#include <weft/weft.h>
 
 #include <algorithm>
 #include <atomic>
@@ -108,9 +107,12 @@ INSTANTIATE_TEST_SUITE_P(of_each_kind, among_busy_goroutines,
                                          busy::kind::spawning_and_joining),
                          [](const auto& kind) -> std::string {
                            switch (kind.param) {
-                             case busy::kind::yielding: return "yielding";
-                             case busy::kind::replacing_themselves: return "replacing_themselves";
-                             case busy::kind::spawning_and_joining: return "spawning_and_joining";
+                             case busy::kind::yielding:
+                               return "yielding";
+                             case busy::kind::replacing_themselves:
+                               return "replacing_themselves";
+                             case busy::kind::spawning_and_joining:
+                               return "spawning_and_joining";
                            }
                            return "";
                          });

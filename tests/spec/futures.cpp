@@ -1,7 +1,6 @@
 // async() and future, from goroutines and from plain threads alike.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
+#include <weft/weft.h>
 
 #include <atomic>
 #include <chrono>
@@ -53,9 +52,12 @@ INSTANTIATE_TEST_SUITE_P(everywhere, future_anywhere,
                          testing::Values(place::goroutine_of_one_p, place::goroutine_of_many_ps, place::plain_thread),
                          [](const auto& where) -> std::string {
                            switch (where.param) {
-                             case place::goroutine_of_one_p: return "goroutine_of_one_p";
-                             case place::goroutine_of_many_ps: return "goroutine_of_many_ps";
-                             case place::plain_thread: return "plain_thread";
+                             case place::goroutine_of_one_p:
+                               return "goroutine_of_one_p";
+                             case place::goroutine_of_many_ps:
+                               return "goroutine_of_many_ps";
+                             case place::plain_thread:
+                               return "plain_thread";
                            }
                            return "";
                          });
@@ -363,7 +365,9 @@ TEST_P(future_anywhere, its_destructor_does_not_wait) {
       });
     }
     EXPECT_FALSE(finished);
-    { weft::async([] { return 1; }); }
+    {
+      weft::async([] { return 1; });
+    }
     release = true;
     test::await([&] { return finished.load(); });
   });
@@ -509,7 +513,10 @@ TEST(future, publishes_what_was_written_before_it_to_another_thread) {
           int plain = 0;
           auto written = weft::async([&] { plain = i; });
           if (i % 2 == 0) {
-            std::thread([&] { written.get(); EXPECT_EQ(plain, i); }).join();
+            std::thread([&] {
+              written.get();
+              EXPECT_EQ(plain, i);
+            }).join();
           } else {
             written.wait();
             EXPECT_EQ(plain, i);

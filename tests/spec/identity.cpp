@@ -1,7 +1,6 @@
 // goroutine_id(), in_goroutine() and yield(): what a goroutine is to itself.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
+#include <weft/weft.h>
 
 #include <algorithm>
 #include <atomic>

@@ -1,7 +1,6 @@
 // Numbers of goroutines that no number of threads reaches.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
+#include <weft/weft.h>
 
 #include <atomic>
 #include <cstddef>

@@ -1,7 +1,6 @@
 // run(): a main goroutine, and what is left behind when it returns.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
+#include <weft/weft.h>
 
 #include <atomic>
 #include <chrono>
@@ -27,9 +26,7 @@ TEST(run, returns_zero_for_a_function_that_returns_nothing) {
   EXPECT_EQ(weft::run([] {}), 0);
 }
 
-int plain_function() {
-  return 7;
-}
+int plain_function() { return 7; }
 
 TEST(run, takes_a_function_a_function_pointer_and_a_move_only_object) {
   EXPECT_EQ(weft::run(plain_function), 7);

@@ -1,7 +1,6 @@
 // go(): what may be spawned, and what becomes of its captures and arguments.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
+#include <weft/weft.h>
 
 #include <array>
 #include <atomic>
@@ -37,12 +36,8 @@ void run_and_await(Spawn spawn) {
 }
 
 std::atomic<int> calls = 0;
-void a_function() {
-  ++calls;
-}
-void a_function_of(int a, int b) {
-  calls += a * b;
-}
+void a_function() { ++calls; }
+void a_function_of(int a, int b) { calls += a * b; }
 
 TEST(go, runs_a_function) {
   calls = 0;
@@ -379,7 +374,8 @@ TEST(go_options, are_optional_one_by_one) {
     weft::go(weft::go_options{}, [&] { ++done; });
     weft::go({.name = "named"}, [&] { ++done; });
     weft::go({.name = {}, .stack_size = 128 * 1024}, [&] { ++done; });
-    weft::go({.name = "named and sized", .stack_size = 1024 * 1024}, [&](int n) { done += n; }, 1);
+    weft::go(
+        {.name = "named and sized", .stack_size = 1024 * 1024}, [&](int n) { done += n; }, 1);
     test::await([&] { return done == 4; });
   });
 }
@@ -396,15 +392,16 @@ TEST(go_options, may_name_a_goroutine_by_a_string_that_dies_at_once) {
 
 TEST(go_options, take_the_same_functions_captures_and_arguments) {
   run_and_await([](std::atomic<int>& done) {
-    weft::go({.name = "all at once"},
-             [&done, captured = std::make_unique<int>(1), large = std::array<int, 200>{}](
-                 std::unique_ptr<int> p, const std::string& s) {
-               EXPECT_EQ(*captured + *p, 3);
-               EXPECT_EQ(large[199], 0);
-               EXPECT_EQ(s, "text");
-               ++done;
-             },
-             std::make_unique<int>(2), "text");
+    weft::go(
+        {.name = "all at once"},
+        [&done, captured = std::make_unique<int>(1), large = std::array<int, 200>{}](std::unique_ptr<int> p,
+                                                                                     const std::string& s) {
+          EXPECT_EQ(*captured + *p, 3);
+          EXPECT_EQ(large[199], 0);
+          EXPECT_EQ(s, "text");
+          ++done;
+        },
+        std::make_unique<int>(2), "text");
   });
   ship boat;
   weft::run([&] {

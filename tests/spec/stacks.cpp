@@ -1,7 +1,6 @@
 // A goroutine may use all of its stack, and finds it as it left it.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
+#include <weft/weft.h>
 
 #include <atomic>
 #include <cmath>
@@ -43,7 +42,8 @@ constexpr std::size_t nearly_all = test::under_sanitizer ? 24 * kib : 8 * kib;
   return intact;
 }
 
-void use_stack(std::size_t depth, const std::function<void()>& at_the_bottom = [] {}) {
+void use_stack(
+    std::size_t depth, const std::function<void()>& at_the_bottom = [] {}) {
   EXPECT_TRUE(dive(static_cast<const char*>(__builtin_frame_address(0)), depth, at_the_bottom));
 }
 
@@ -213,8 +213,9 @@ TEST(a_stack, has_room_for_calls_into_weft_near_its_end) {
 TEST(a_stack, has_room_to_throw_and_unwind_near_its_end) {
   constexpr std::size_t for_the_unwinder = test::under_sanitizer ? 64 * kib : 20 * kib;
   weft::run([] {
-    EXPECT_THROW(weft::async([] { use_stack(default_size - for_the_unwinder, [] { throw std::string("deep"); }); }).get(),
-                 std::string);
+    EXPECT_THROW(
+        weft::async([] { use_stack(default_size - for_the_unwinder, [] { throw std::string("deep"); }); }).get(),
+        std::string);
     std::atomic<int> ended = 0;
     weft::go([&] {
       struct at_the_end {

@@ -1,9 +1,7 @@
 // What C and C++ keep per thread, and a goroutine must take along: errno, exceptions in flight, the end of the stack.
-#include <weft/weft.h>
-
 #include <gtest/gtest.h>
-
 #include <unwind.h>
+#include <weft/weft.h>
 
 #include <atomic>
 #include <cerrno>

@@ -7,12 +7,10 @@
 //
 // The account at the end of each round: every goroutine that was spawned ran once, ended once, and none is left. If
 // nothing at all ends for a minute, the watchdog prints where everybody is and aborts.
-#include <weft/weft.h>
-
-#include <gtest/gtest.h>
-
 #include <dirent.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
+#include <weft/weft.h>
 
 #include <algorithm>
 #include <atomic>
@@ -143,7 +141,8 @@ void print_round(const round_state& r) {
   for (std::size_t i = 0; i < std::min(r.spawned.load(), r.budget); ++i) {
     ++count[static_cast<std::size_t>(r.entries[i].where.load())];
   }
-  for (std::size_t i = 0; i < std::size(count); ++i) std::fprintf(stderr, "  %8zu %s\n", count[i], names_of_whereabouts[i]);
+  for (std::size_t i = 0; i < std::size(count); ++i)
+    std::fprintf(stderr, "  %8zu %s\n", count[i], names_of_whereabouts[i]);
   std::fprintf(stderr, "  max_procs %d, num_goroutine %zu, num_thread %zu\n", weft::runtime::max_procs(),
                weft::runtime::num_goroutine(), weft::runtime::num_thread());
 }

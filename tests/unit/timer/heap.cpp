@@ -190,7 +190,8 @@ TEST(timer_heap, add_and_reset_say_when_the_earliest_deadline_came_down) {
   EXPECT_FALSE(timers::add(h, b.node, 200).is_first);
   EXPECT_FALSE(timers::reset(b.node, 150).is_first);
   EXPECT_TRUE(timers::reset(b.node, 50).is_first);
-  EXPECT_FALSE(timers::reset(b.node, 60).is_first) << "still the earliest, but whoever sleeps wakes too early, not too late";
+  EXPECT_FALSE(timers::reset(b.node, 60).is_first)
+      << "still the earliest, but whoever sleeps wakes too early, not too late";
 }
 
 TEST(timer_heap, an_earlier_deadline_of_the_same_timer_never_fires_after_reset) {
@@ -288,7 +289,7 @@ TEST(timer_heap, a_one_shot_callback_may_destroy_its_timer) {
   EXPECT_EQ(h.run(1000).count, 100u);
 }
 
-// ---- a P goes away ---------------------------------------------------------------------------------------------------
+// ---- a P goes away -------------------------------------------------------------------------------------------------
 
 TEST(timer_heap, move_all_moves_every_timer_and_each_finds_its_new_heap) {
   heap from, to;
@@ -350,7 +351,7 @@ TEST(timer_heap, moves_follow_each_other_and_may_come_back) {
   EXPECT_EQ(a.run(100).count, 2u);
 }
 
-// ---- many ------------------------------------------------------------------------------------------------------------
+// ---- many ----------------------------------------------------------------------------------------------------------
 
 TEST(timer_heap, a_random_life_fires_what_a_model_fires) {
   struct expected_timer {
@@ -444,7 +445,7 @@ TEST(timer_heap, a_million_timers_fire_in_order) {
   EXPECT_TRUE(c.sorted);
 }
 
-// ---- misuse ----------------------------------------------------------------------------------------------------------
+// ---- misuse --------------------------------------------------------------------------------------------------------
 
 TEST(timer_heap_death, a_timer_destroyed_while_pending_ends_the_program) {
   EXPECT_DEATH(

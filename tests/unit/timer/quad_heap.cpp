@@ -129,7 +129,8 @@ TEST(quad_heap, holds_deadlines_at_the_end_of_time) {
 TEST(quad_heap, moves_all_timers_to_another) {
   quad_heap from, to;
   std::deque<node> nodes(2000);
-  for (std::size_t i = 0; i < nodes.size(); ++i) (i % 4 == 0 ? to : from).insert(nodes[i], static_cast<std::int64_t>(1 + i * 7919 % 2000));
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    (i % 4 == 0 ? to : from).insert(nodes[i], static_cast<std::int64_t>(1 + i * 7919 % 2000));
   from.remove(nodes[1]);  // leaves a hole
   std::size_t moved = 0;
   from.move_to(to, [&](timer_node& n) {
