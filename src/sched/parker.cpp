@@ -45,8 +45,10 @@ bool parker::park_until(detail::wait_reason why, std::int64_t deadline_ns) noexc
   timers::timer_node timer(&on_timer, this);
   start_timer(timer, deadline_ns);
   detail::park(&commit, this, why);
+  // Expired: the timer did it, and its callback touches neither parker nor timer after that.
+  if (state_.load(std::memory_order_acquire) != woken) return false;
   stop_timer_sync(timer);
-  return state_.load(std::memory_order_acquire) == woken;
+  return true;
 }
 
 bool parker::park_thread_until(detail::wait_reason why, std::int64_t deadline_ns) noexcept {

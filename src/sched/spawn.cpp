@@ -131,7 +131,7 @@ record* allocate_record() {
     return take_shared_record();
   }
   record* r = take_record(m->p);
-  r->creator = m->curg->id;
+  r->creator = m->curg != nullptr ? m->curg->id : 0;
   leave(m);
   return r;
 }

@@ -82,6 +82,8 @@ TEST_F(footprint, of_a_queued_goroutine_is_at_most_128_bytes) {
   EXPECT_LE(bytes, 128);
 }
 
+constexpr long many_parked = 200'000;
+
 const test::scenario bytes_per_parked_goroutine("bytes_per_parked_goroutine", [] {
   weft::run(
       [] {
@@ -90,7 +92,7 @@ const test::scenario bytes_per_parked_goroutine("bytes_per_parked_goroutine", []
         std::atomic<long> ended = 0;
         const auto gate = weft::async([&] { test::await([&] { return release.load(); }); });
         const long before = resident_bytes();
-        for (long i = 0; i < many; ++i) {
+        for (long i = 0; i < many_parked; ++i) {
           weft::go([&] {
             ++begun;
             gate.wait();
@@ -98,11 +100,11 @@ const test::scenario bytes_per_parked_goroutine("bytes_per_parked_goroutine", []
           });
           if (i % 100 == 0) test::await([&] { return begun > i; });
         }
-        test::await([&] { return begun == many; });
+        test::await([&] { return begun == many_parked; });
         const long after = resident_bytes();
         release = true;
-        test::await([&] { return ended == many; });
-        std::printf("%ld\n", (after - before) / many);
+        test::await([&] { return ended == many_parked; });
+        std::printf("%ld\n", (after - before) / many_parked);
       },
       {.procs = 2});
 });
@@ -121,18 +123,18 @@ const test::scenario bytes_per_goroutine_parked_on_its_own_future("bytes_per_gor
         std::atomic<long> begun = 0;
         auto last = weft::async([&] { test::await([&] { return release.load(); }); });
         const long before = resident_bytes();
-        for (long i = 0; i < many; ++i) {
+        for (long i = 0; i < many_parked; ++i) {
           last = weft::async([&, f = std::move(last)] {
             ++begun;
             f.wait();
           });
           if (i % 100 == 0) test::await([&] { return begun > i; });
         }
-        test::await([&] { return begun == many; });
+        test::await([&] { return begun == many_parked; });
         const long after = resident_bytes();
         release = true;
         last.get();
-        std::printf("%ld\n", (after - before) / many);
+        std::printf("%ld\n", (after - before) / many_parked);
       },
       {.procs = 2});
 });

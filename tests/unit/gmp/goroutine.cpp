@@ -20,14 +20,15 @@ using weft::gmp::try_transition;
 using edge = std::pair<status, status>;
 
 constexpr edge drawn[] = {
-    {status::dead, status::runnable},    {status::runnable, status::running},  {status::running, status::runnable},
-    {status::running, status::waiting},  {status::running, status::syscall},   {status::running, status::preempted},
-    {status::running, status::dead},     {status::waiting, status::runnable},  {status::syscall, status::running},
-    {status::syscall, status::runnable}, {status::preempted, status::running},
+    {status::dead, status::runnable},     {status::runnable, status::running},  {status::running, status::runnable},
+    {status::running, status::waiting},   {status::running, status::syscall},   {status::running, status::detached},
+    {status::running, status::preempted}, {status::running, status::dead},      {status::waiting, status::runnable},
+    {status::syscall, status::running},   {status::syscall, status::detached},  {status::detached, status::running},
+    {status::detached, status::runnable}, {status::preempted, status::running},
 };
 
-constexpr status states[] = {status::dead,    status::runnable, status::running,
-                             status::waiting, status::syscall,  status::preempted};
+constexpr status states[] = {status::dead,    status::runnable, status::running,  status::waiting,
+                             status::syscall, status::detached, status::preempted};
 static_assert(std::size(states) == static_cast<std::size_t>(status::count_));
 
 bool is_drawn(const edge& e) { return std::find(std::begin(drawn), std::end(drawn), e) != std::end(drawn); }

@@ -1,6 +1,9 @@
 // Work is conserved: it does not last that a P is idle, nobody is on the way to fetch work for it, and two or more wait
 // in one queue. A plain thread looks at the scheduler's state while goroutines spawn and then keep their P; and the
 // counters must say that what was spawned left that P.
+//
+// sysmon looks after goroutines that stand in a queue for long, however that came about. So that it does not hide what
+// it repairs, it is kept asleep, wherever the handshake between those who submit and those who go idle must do alone.
 #include <gtest/gtest.h>
 #include <weft/detail/event.h>
 #include <weft/weft.h>
@@ -8,7 +11,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <string>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
 #include <thread>
 
 #include "base/pause.h"
@@ -39,7 +44,8 @@ bool work_is_left_lying() {
   return false;
 }
 
-// Looks again and again while it lives.
+// Looks every few milliseconds while it lives, and ends the program if work lies there at too many looks in a row: who
+// waits for that work would wait for ever.
 class watcher {
  public:
   watcher() : thread_([this] { watch(); }) {}
@@ -49,31 +55,60 @@ class watcher {
     stop_ = true;
     thread_.join();
   }
-
-  // Work lay there at this many looks in a row.
-  static constexpr int too_many = 20;
-  int longest() const { return longest_; }
   long looks() const { return looks_; }
 
  private:
+  static constexpr int too_many = 50;
+
   void watch() {
     for (int in_a_row = 0; !stop_; ++looks_) {
       in_a_row = work_is_left_lying() ? in_a_row + 1 : 0;
-      if (in_a_row > longest_) longest_ = in_a_row;
+      if (in_a_row == too_many) report();
       std::this_thread::sleep_for(std::chrono::milliseconds(in_a_row == 0 ? 1 : 4));
     }
   }
 
+  [[noreturn]] static void report() {
+    std::fprintf(stderr,
+                 "work is left lying: %d of %d Ps are idle, nobody looks for work, %zu wait in the global queue\n",
+                 sched.idle_ps.load(), sched.procs.load(), sched.global_size.load());
+    for (int i = 0; i < sched.procs; ++i) {
+      const std::uint32_t n = waiting_at(*processor_at(i));
+      if (n != 0) std::fprintf(stderr, "and %u at P %d\n", n, i);
+    }
+    std::abort();
+  }
+
   std::atomic<bool> stop_{false};
-  std::atomic<int> longest_{0};
   std::atomic<long> looks_{0};
   std::thread thread_;
+};
+
+// sysmon sleeps while all Ps are idle, and whoever takes a P from the idle list then wakes it. Not if it is told that
+// sysmon is awake already.
+class sysmon_kept_asleep {
+ public:
+  sysmon_kept_asleep() { test::await(&take_its_alarm_clock); }
+  sysmon_kept_asleep(const sysmon_kept_asleep&) = delete;
+  sysmon_kept_asleep& operator=(const sysmon_kept_asleep&) = delete;
+  ~sysmon_kept_asleep() {
+    weft::base::lock_guard guard(sched.lock);
+    sched.sysmon_note.wake();
+  }
+
+ private:
+  static bool take_its_alarm_clock() {
+    weft::base::lock_guard guard(sched.lock);
+    return std::exchange(sched.sysmon_asleep, false);
+  }
 };
 
 // Lets a few microseconds pass, so that the other Ms are found spinning, or about to sleep, or asleep.
 void dawdle(weft::base::random& dice) {
   for (std::uint32_t i = dice.below(4000); i > 0; --i) weft::base::cpu_pause();
 }
+
+enum class sysmon { asleep, awake };
 
 class work : public testing::TestWithParam<int> {
  protected:
@@ -84,56 +119,59 @@ class work : public testing::TestWithParam<int> {
     return plain / share + 1;
   }
 
+  // In a goroutine, with somebody watching.
   template <class Round>
-  void watch_rounds(int plain, Round round) {
-    watcher w;
-    weft::run(
-        [&] {
-          weft::base::random dice(1);
-          for (int i = 0; i < rounds(plain) && w.longest() < watcher::too_many; ++i) {
-            round();
-            dawdle(dice);
-          }
-        },
-        {.procs = procs()});
-    EXPECT_LT(w.longest(), watcher::too_many) << "a P stayed idle while goroutines waited";
-    EXPECT_GT(w.looks(), 0);
+  void watch_rounds(int plain, sysmon s, Round round) {
+    weft::start({.procs = procs()});
+    {
+      watcher w;
+      std::optional<sysmon_kept_asleep> quiet;
+      if (s == sysmon::asleep) quiet.emplace();
+      weft::async([&] {
+        weft::base::random dice(1);
+        for (int i = 0; i < rounds(plain) || w.looks() < 10; ++i) {
+          round();
+          dawdle(dice);
+        }
+      }).get();
+    }
+    weft::shutdown();
   }
 };
 
 INSTANTIATE_TEST_SUITE_P(procs, work, testing::Values(2, 8, 32), testing::PrintToStringParamName());
 
+// What lies alone in a runnext may be left to its P for a while, or to sysmon. So these wait for all but one.
+
 TEST_P(work, of_a_burst_is_done_by_others_while_the_spawner_keeps_its_p) {
-  int checked = 0;
-  watch_rounds(200, [&] {
-    for (const int burst : {2, 3, 17, 300}) {
+  watch_rounds(200, sysmon::asleep, [&] {
+    for (const int burst : {3, 17, 300}) {
       const auto before = read_sched_stats();
       std::atomic<int> ran = 0;
       for (int i = 0; i < burst; ++i) weft::go([&ran] { ++ran; });
-      test::spin_until([&] { return ran == burst; });
+      test::spin_until([&] { return ran >= burst - 1; });
       const auto after = read_sched_stats();
-      // Unless our slice ended between two spawns and we went to another P, all of them were taken from this one: from
-      // its ring and runnext, or by way of the global queue.
-      if (after.preempted != before.preempted) continue;
-      ++checked;
+      // Nobody ends our slice, so they were taken from this P: from its ring and runnext, or by way of the global
+      // queue.
       EXPECT_GE(after.stolen - before.stolen + after.global_taken - before.global_taken,
-                static_cast<std::uint64_t>(burst));
+                static_cast<std::uint64_t>(burst - 1));
+      test::await([&] { return ran == burst; });
     }
   });
-  EXPECT_GT(checked, 0);
 }
 
-TEST_P(work, of_a_pair_is_done_by_others_while_the_spawner_keeps_its_p) {
-  watch_rounds(2000, [&] {
+TEST_P(work, of_a_pair_is_begun_by_another_while_the_spawner_keeps_its_p) {
+  watch_rounds(2000, sysmon::asleep, [&] {
     std::atomic<int> ran = 0;
     weft::go([&ran] { ++ran; });
     weft::go([&ran] { ++ran; });
-    test::spin_until([&] { return ran == 2; });
+    test::spin_until([&] { return ran >= 1; });
+    test::await([&] { return ran == 2; });
   });
 }
 
 TEST_P(work, of_a_single_goroutine_is_done_by_another_while_the_spawner_keeps_its_p) {
-  watch_rounds(2000, [&] {
+  watch_rounds(2000, sysmon::awake, [&] {
     std::atomic<bool> ran = false;
     weft::go([&ran] { ran = true; });
     test::spin_until([&] { return ran.load(); });
@@ -141,7 +179,7 @@ TEST_P(work, of_a_single_goroutine_is_done_by_another_while_the_spawner_keeps_it
 }
 
 TEST_P(work, that_lasts_makes_every_p_busy) {
-  watch_rounds(20, [&] {
+  watch_rounds(20, sysmon::asleep, [&] {
     std::atomic<int> busy = 0;
     std::atomic<int> ended = 0;
     std::atomic<bool> release = false;
@@ -162,7 +200,7 @@ TEST_P(work, that_lasts_makes_every_p_busy) {
 }
 
 TEST_P(work, of_those_that_one_goroutine_woke_is_done_by_others_while_it_keeps_its_p) {
-  watch_rounds(100, [&] {
+  watch_rounds(100, sysmon::asleep, [&] {
     constexpr int count = 40;
     weft::detail::event gate;
     std::atomic<int> waiting = 0;
@@ -176,7 +214,8 @@ TEST_P(work, of_those_that_one_goroutine_woke_is_done_by_others_while_it_keeps_i
     }
     test::await([&] { return waiting == count; });
     gate.set();
-    test::spin_until([&] { return ran == count; });
+    test::spin_until([&] { return ran >= count - 1; });
+    test::await([&] { return ran == count; });
   });
 }
 
@@ -192,33 +231,37 @@ TEST_P(work, of_a_tree_of_goroutines_that_all_keep_their_ps_a_while_is_shared) {
       ++ended;
     }
   };
-  watch_rounds(40, [&] {
+  watch_rounds(40, sysmon::asleep, [&] {
     std::atomic<int> ended = 0;
     weft::go(tree{ended}, 6);
-    test::spin_until([&] { return ended == 127; });
+    weft::go(tree{ended}, 6);
+    test::spin_until([&] { return ended >= 127; });
+    test::await([&] { return ended == 254; });
   });
 }
 
-TEST_P(work, that_plain_threads_spawn_is_done_while_goroutines_keep_ps) {
-  watcher w;
+TEST_P(work, that_plain_threads_spawn_is_done_while_a_goroutine_keeps_its_p) {
   weft::start({.procs = procs()});
-  for (int round = 0; round < rounds(100) && w.longest() < watcher::too_many; ++round) {
-    std::atomic<bool> keeps = false;
-    std::atomic<bool> release = false;
-    std::atomic<int> ran = 0;
-    weft::go([&] {
-      keeps = true;
-      test::spin_until([&] { return release.load(); });
-      ++ran;
-    });
-    test::await([&] { return keeps.load(); });
-    for (int i = 0; i < 10; ++i) weft::go([&ran] { ++ran; });
-    test::await([&] { return ran == 10; });
-    release = true;
-    test::await([&] { return ran == 11; });
+  {
+    watcher w;
+    sysmon_kept_asleep quiet;
+    for (int round = 0; round < rounds(100) || w.looks() < 10; ++round) {
+      std::atomic<bool> keeps = false;
+      std::atomic<bool> release = false;
+      std::atomic<int> ran = 0;
+      weft::go([&] {
+        keeps = true;
+        test::spin_until([&] { return release.load(); });
+        ++ran;
+      });
+      test::await([&] { return keeps.load(); });
+      for (int i = 0; i < 10; ++i) weft::go([&ran] { ++ran; });
+      test::await([&] { return ran == 10; });
+      release = true;
+      test::await([&] { return ran == 11; });
+    }
   }
   weft::shutdown();
-  EXPECT_LT(w.longest(), watcher::too_many);
 }
 
 }  // namespace

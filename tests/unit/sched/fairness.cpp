@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "gmp/current.h"
 #include "sched/queues.h"
 #include "sched/scheduler.h"
 #include "sched/section.h"
@@ -274,7 +275,49 @@ TEST(a_chain_of_goroutines_that_spawn_one_another, does_not_starve_one_in_the_ri
       {.procs = 1});
 }
 
-// ---- the end of a slice ---------------------------------------------------------------------------------------------
+// ---- time slices ---------------------------------------------------------------------------------------------
+
+TEST(a_goroutine_from_the_global_queue, begins_a_new_time_slice) {
+  weft::run(
+      [] {
+        const auto tick = [] { return processor_at(0)->sched_tick.load(); };
+        for (int round = 0; round < 20; ++round) {
+          std::atomic<bool> ran = false;
+          std::uint32_t seen = 0;
+          spawn_outside(1, [&](int) {
+            seen = tick();
+            ran = true;
+          });
+          const std::uint32_t before = tick();
+          test::await([&] { return ran.load(); });
+          EXPECT_GT(seen, before);
+        }
+      },
+      {.procs = 1});
+}
+
+TEST(a_stolen_goroutine, begins_a_new_time_slice) {
+  weft::run(
+      [] {
+        for (int round = 0; round < 50; ++round) {
+          std::uint32_t before[2] = {processor_at(0)->sched_tick, processor_at(1)->sched_tick};
+          const int own = weft::gmp::current_machine()->p->id;
+          std::atomic<int> ran = 0;
+          for (int i = 0; i < 4; ++i) {
+            weft::go([&] {
+              const processor* p = weft::gmp::current_machine()->p;
+              if (p->id != own) {  // stolen by the other P, all of whose goroutines are
+                EXPECT_GT(p->sched_tick, before[p->id]);
+                before[p->id] = p->sched_tick;
+              }
+              ++ran;
+            });
+          }
+          test::spin_until([&] { return ran == 4; });
+        }
+      },
+      {.procs = 2});
+}
 
 TEST(a_goroutine_that_only_calls_checkpoint, gives_way_when_its_slice_is_over) {
   weft::run(

@@ -109,8 +109,22 @@ TEST(goroutines_that_park_one_after_the_other, use_a_handful_of_stacks) {
   weft::run(
       [] {
         const auto before = read_sched_stats();
-        for (int i = 0; i < 5000; ++i) weft::async([] { weft::yield(); }).get();
+        for (int i = 0; i < 2000; ++i) weft::async([] { weft::yield(); }).get();
         EXPECT_LE(read_sched_stats().stacks_total - before.stacks_total, batch);
+      },
+      {.procs = 1});
+}
+
+TEST(a_stack, serves_any_number_of_goroutines_one_after_the_other) {
+  weft::run(
+      [] {
+        // Each is given the stack anew, from the P's cache: we are behind it in the queue. More of them than TSan
+        // allows a thread to have frames.
+        for (int i = 0; i < 70'000; ++i) {
+          std::atomic<bool> ran = false;
+          weft::go([&ran] { ran = true; });
+          while (!ran) weft::yield();
+        }
       },
       {.procs = 1});
 }

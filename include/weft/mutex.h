@@ -1,0 +1,172 @@
+// mutex, timed_mutex, recursive_mutex: as in std, for goroutines and plain threads alike. Use them with
+// std::lock_guard, std::unique_lock, std::scoped_lock and std::lock.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include <weft/detail/park.h>
+#include <weft/detail/time.h>
+
+namespace weft {
+
+namespace detail {
+
+struct waiter;
+
+// The lock that the mutexes are made of.
+//
+// Normally whoever comes first gets it: an unlock wakes the longest waiter, which then competes with those that are
+// running. A waiter that loses this way after 1 ms makes the lock starving: from then on each unlock hands it over to
+// the longest waiter, and nobody else gets it, until one that was handed the lock has waited less than that, or was the
+// last.
+//
+//   word_     locked    somebody has the lock. Set by who takes it; cleared by its holder's unlock
+//             guard     the queue is being changed (src/sync/guard.h)
+//             queued    the queue is not empty. Changed with the guard
+//             woken     a waiter was woken and is on its way: no unlock needs to wake another. Set by the unlock that
+//                       wakes it; cleared by that waiter, as it takes the lock, queues again or gives up
+//             starving  hand over. Set by a waiter that queues again; cleared by who was handed the lock, and with
+//                       `queued`. While it is set, `locked` is: nobody can take the lock on the way
+//   head_     the queue, behind the guard
+//
+// One compare-and-swap both frees the lock and decides whether somebody is to be woken, so that the holder does not
+// touch the mutex once another could have got it, and destroyed it.
+//   [mutex.unlock] release: what was done under the lock is visible to who takes it with acquire
+class mutex_core {
+ public:
+  constexpr mutex_core() noexcept = default;
+  mutex_core(const mutex_core&) = delete;
+  mutex_core& operator=(const mutex_core&) = delete;
+
+  [[gnu::always_inline]] void lock() noexcept {
+    if (!try_lock()) lock_slow(no_deadline);
+  }
+
+  [[gnu::always_inline]] bool try_lock() noexcept {
+    std::uint32_t w = word_.load(std::memory_order_relaxed);
+    do {
+      if ((w & locked) != 0) return false;
+      // [mutex.unlock]
+    } while (!word_.compare_exchange_weak(w, w | locked, std::memory_order_acquire, std::memory_order_relaxed));
+    return true;
+  }
+
+  // False: the deadline came first.
+  bool lock_until(std::int64_t deadline_ns) noexcept { return try_lock() || lock_slow(deadline_ns); }
+
+  [[gnu::always_inline]] void unlock() noexcept {
+    std::uint32_t w = locked;
+    // [mutex.unlock]
+    if (!word_.compare_exchange_strong(w, 0, std::memory_order_release, std::memory_order_relaxed)) unlock_slow();
+  }
+
+ private:
+  static constexpr std::uint32_t locked = 1, guard = 2, queued = 4, woken = 8, starving = 16;
+
+  bool lock_slow(std::int64_t deadline_ns) noexcept;
+  void unlock_slow() noexcept;
+  bool try_take(std::uint32_t mine) noexcept;
+  bool spin(std::uint32_t mine) noexcept;
+  bool queue_up(waiter& self, std::uint32_t mine, bool starved) noexcept;
+  bool withdraw(waiter& self) noexcept;
+  bool take_or_pass_on() noexcept;
+  void hand_on_or_wake() noexcept;
+
+  std::atomic<std::uint32_t> word_{0};
+  waiter* head_ = nullptr;
+};
+
+}  // namespace detail
+
+// Not recursive. Unlocking one that is not locked ends the program. Fair under starvation: who has waited for 1 ms gets
+// it next.
+class mutex {
+ public:
+  constexpr mutex() noexcept = default;
+  mutex(const mutex&) = delete;
+  mutex& operator=(const mutex&) = delete;
+
+  void lock() noexcept { core_.lock(); }
+  bool try_lock() noexcept { return core_.try_lock(); }
+  void unlock() noexcept { core_.unlock(); }
+
+ private:
+  detail::mutex_core core_;
+};
+static_assert(sizeof(mutex) <= 16);
+
+// A mutex whose lock can be given up waiting for.
+class timed_mutex {
+ public:
+  constexpr timed_mutex() noexcept = default;
+  timed_mutex(const timed_mutex&) = delete;
+  timed_mutex& operator=(const timed_mutex&) = delete;
+
+  void lock() noexcept { core_.lock(); }
+  bool try_lock() noexcept { return core_.try_lock(); }
+  void unlock() noexcept { core_.unlock(); }
+
+  template <class Rep, class Period>
+  bool try_lock_for(const std::chrono::duration<Rep, Period>& d) {
+    return core_.try_lock() || core_.lock_until(detail::deadline_after(d));
+  }
+  template <class Clock, class Duration>
+  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
+    if (core_.try_lock()) return true;
+    // Another clock than the steady one may be set meanwhile: ask it again.
+    while (Clock::now() < t) {
+      if (core_.lock_until(detail::deadline_at(t))) return true;
+    }
+    return false;
+  }
+
+ private:
+  detail::mutex_core core_;
+};
+
+// Its holder (a goroutine or a plain thread) may lock it again; it is free after as many unlocks.
+class recursive_mutex {
+ public:
+  constexpr recursive_mutex() noexcept = default;
+  recursive_mutex(const recursive_mutex&) = delete;
+  recursive_mutex& operator=(const recursive_mutex&) = delete;
+
+  void lock() noexcept {
+    detail::goroutine* self = detail::self();
+    if (!reenter(self)) {
+      core_.lock();
+      own(self);
+    }
+  }
+
+  bool try_lock() noexcept {
+    detail::goroutine* self = detail::self();
+    if (reenter(self)) return true;
+    if (!core_.try_lock()) return false;
+    own(self);
+    return true;
+  }
+
+  void unlock() noexcept;
+
+ private:
+  bool reenter(detail::goroutine* self) noexcept {
+    if (owner_.load(std::memory_order_relaxed) != self) return false;
+    ++depth_;
+    return true;
+  }
+  void own(detail::goroutine* self) noexcept {
+    owner_.store(self, std::memory_order_relaxed);
+    depth_ = 1;
+  }
+
+  detail::mutex_core core_;
+  // Compared with oneself only: who reads its own name here wrote it, under the lock that it still holds.
+  std::atomic<detail::goroutine*> owner_{nullptr};
+  std::size_t depth_ = 0;  // the holder's
+};
+
+}  // namespace weft

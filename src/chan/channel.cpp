@@ -1,0 +1,298 @@
+#include "chan/channel.h"
+
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+namespace weft::chans {
+namespace {
+
+void release_lock(machine*, goroutine*, const gmp::after_switch& self) noexcept {
+  static_cast<channel*>(self.arg)->lock.unlock();  // the waiter can be found: its frame may be gone from here on
+}
+
+bool release_lock_of_thread(goroutine*, void* c) noexcept {
+  static_cast<channel*>(c)->lock.unlock();
+  return true;
+}
+
+// With the lock held, in the section of `m`. True: an element was handed over. False: the channel was closed.
+[[gnu::noinline]] bool wait_in(wait_queue& queue, channel& c, machine* m, void* value,
+                               detail::wait_reason why) noexcept {
+  waiter w;
+  w.g = m != nullptr ? m->curg : detail::self();
+  w.value = value;
+  w.select = nullptr;
+  w.delivered = false;
+  queue.push(w);
+  if (m != nullptr) {
+    sched::park_in_section(m, &release_lock, &c, why);
+  } else {
+    detail::park(&release_lock_of_thread, &c, why);
+  }
+  return w.delivered;
+}
+
+[[gnu::always_inline]] inline void end_section(channel& c, machine* m) noexcept {
+  c.lock.unlock();
+  if (m != nullptr) sched::leave(m);
+}
+
+// All of these: with the lock held, in the section of `m`; both end here.
+
+// Bits, from one frame to the other: `peer` is the first in its queue and no select.
+[[gnu::noinline]] void hand_over(channel& c, machine* m, waiter* peer, const void* value) noexcept {
+  const std::uint32_t size = c.element_size;
+  c.receivers.pop_front(*peer);
+  c.lock.unlock();
+  copy_bits(peer->value, value, size);
+  serve_in_section(m, peer);
+  if (m != nullptr) sched::leave(m);
+}
+
+[[gnu::noinline]] bool take_over(channel& c, machine* m, waiter* peer, void* to) noexcept {
+  const std::uint32_t size = c.element_size;
+  c.senders.pop_front(*peer);
+  c.lock.unlock();
+  copy_bits(to, peer->value, size);
+  serve_in_section(m, peer);
+  if (m != nullptr) sched::leave(m);
+  return true;
+}
+
+[[gnu::noinline]] void send_locked(channel& c, machine* m, void* value) {
+  transfer t;
+  switch (begin_send(c, value, t)) {
+    case verdict::done:
+      return finish_send(c, m, value, t);
+    case verdict::blocked:
+      if (wait_in(c.senders, c, m, value, detail::wait_reason::chan_send)) return;
+      break;
+    case verdict::closed:
+      end_section(c, m);
+      break;
+  }
+  throw_send_on_closed();
+}
+
+[[gnu::noinline]] bool recv_locked(channel& c, machine* m, void* to) noexcept {
+  transfer t;
+  switch (begin_recv(c, to, t)) {
+    case verdict::done:
+      finish_recv(c, m, to, t);
+      return true;
+    case verdict::blocked:
+      return wait_in(c.receivers, c, m, to, detail::wait_reason::chan_receive);
+    case verdict::closed:
+      break;
+  }
+  end_section(c, m);
+  return false;
+}
+
+bool is_over_aligned(std::size_t alignment) noexcept { return alignment > __STDCPP_DEFAULT_NEW_ALIGNMENT__; }
+
+constexpr std::size_t round_up(std::size_t n, std::size_t alignment) noexcept {
+  return (n + alignment - 1) / alignment * alignment;
+}
+
+// Takes everybody out of the queue, into a list through `next` that ends at `tail`.
+waiter** take_all(wait_queue& queue, waiter** tail) noexcept {
+  while (waiter* w = queue.take()) {
+    w->next = nullptr;
+    w->delivered = false;
+    *tail = w;
+    tail = &w->next;
+  }
+  return tail;
+}
+
+// The channel dies under somebody who waits: a frozen goroutine whose handle was a reference. It must not come back to
+// it.
+void forget_waiters(wait_queue& queue) noexcept {
+  while (waiter* w = queue.front()) {
+    queue.remove(*w);
+    if (w->select != nullptr) static_cast<detail::select_slot*>(w)->channel = nullptr;
+  }
+}
+
+}  // namespace
+
+void move_in(channel& c, void* value, const transfer& t) {
+  if (t.peer != nullptr) {
+    c.ops->deliver(t.peer->value, value);
+    return serve(t.peer);
+  }
+  std::atomic<std::uint32_t>& turn = c.turns[t.place];
+  await_turn(turn, 2 * t.lap);
+  c.ops->construct(c.place(t.place), value);
+  base::delay();
+  turn.store(2 * t.lap + 1, std::memory_order_release);  // [chan.turn]
+}
+
+void move_out(channel& c, void* to, const transfer& t) {
+  if (!t.has_place) {
+    c.ops->deliver(to, t.peer->value);
+    return serve(t.peer);
+  }
+  std::atomic<std::uint32_t>& turn = c.turns[t.place];
+  await_turn(turn, 2 * t.lap + 1);
+  c.ops->take(to, c.place(t.place));
+  base::delay();
+  if (t.peer == nullptr) {
+    turn.store(2 * t.lap + 2, std::memory_order_release);  // [chan.turn]
+    return;
+  }
+  // The place is the peer's in the next lap; its turn to construct is skipped, since that is done here.
+  c.ops->construct(c.place(t.place), t.peer->value);
+  turn.store(2 * t.lap + 3, std::memory_order_release);  // [chan.turn]
+  serve(t.peer);
+}
+
+void throw_send_on_closed() { throw channel_error("send on closed channel"); }
+
+void block_for_ever(detail::wait_reason why) noexcept {
+  for (;;) detail::park([](goroutine*, void*) { return true; }, nullptr, why);
+}
+
+}  // namespace weft::chans
+
+namespace weft::detail {
+
+using namespace weft::chans;
+
+chan_core* make_channel(std::size_t capacity, std::size_t size, std::size_t alignment, const element_ops* ops) {
+  const std::size_t offset = round_up(sizeof(channel), alignment);
+  const std::size_t each = size + (ops != nullptr ? sizeof(std::atomic<std::uint32_t>) : 0);
+  constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max();
+  if (capacity > most || (each != 0 && capacity > (most - offset - alignof(channel)) / each)) {
+    throw std::length_error("weft::chan: capacity out of range");
+  }
+  const std::size_t turns_at = round_up(offset + capacity * size, alignof(std::atomic<std::uint32_t>));
+  const std::size_t bytes = turns_at + capacity * (each - size);
+  void* memory =
+      is_over_aligned(alignment) ? ::operator new(bytes, std::align_val_t(alignment)) : ::operator new(bytes);
+  auto* c = ::new (memory) channel;
+  c->element_size = static_cast<std::uint32_t>(size);
+  c->capacity = capacity;
+  c->alignment = static_cast<std::uint32_t>(alignment);
+  c->ring = static_cast<std::byte*>(memory) + offset;
+  c->ops = ops;
+  c->room_for_bits = ops == nullptr ? capacity : 0;
+  if (ops != nullptr && capacity != 0) {
+    c->turns = ::new (static_cast<std::byte*>(memory) + turns_at) std::atomic<std::uint32_t>[capacity] {};
+  }
+  return c;
+}
+
+void destroy_channel(chan_core* core) noexcept {
+  channel& c = channel_of(core);
+  if (!c.receivers.empty() || !c.senders.empty()) [[unlikely]] {
+    forget_waiters(c.receivers);
+    forget_waiters(c.senders);
+  }
+  if (c.ops != nullptr) {
+    for (std::size_t n = c.count.load(std::memory_order_relaxed); n > 0; --n) {
+      c.ops->destroy(c.place(c.head));
+      c.advance_head();
+    }
+  }
+  const std::size_t alignment = c.alignment;
+  c.~channel();
+  if (is_over_aligned(alignment)) {
+    ::operator delete(&c, std::align_val_t(alignment));
+  } else {
+    ::operator delete(&c);
+  }
+}
+
+// The usual cases are told apart here, each with a short way of its own; send_locked() and recv_locked() know all of
+// them.
+
+void channel_send(chan_core* core, void* value) {
+  if (core == nullptr) [[unlikely]]
+    block_for_ever(wait_reason::chan_send_nil);
+  channel& c = channel_of(core);
+  machine* m = sched::enter();
+  c.lock.lock();
+  if (put_bits(c, value)) return end_section(c, m);
+  waiter* peer = c.receivers.front();
+  if (peer != nullptr && peer->select == nullptr && c.ops == nullptr) return hand_over(c, m, peer, value);
+  send_locked(c, m, value);
+}
+
+bool channel_recv(chan_core* core, void* to) noexcept {
+  if (core == nullptr) [[unlikely]]
+    block_for_ever(wait_reason::chan_receive_nil);
+  channel& c = channel_of(core);
+  machine* m = sched::enter();
+  c.lock.lock();
+  if (take_bits(c, to)) {
+    end_section(c, m);
+    return true;
+  }
+  waiter* peer = c.senders.front();
+  if (peer == nullptr && c.count.load(std::memory_order_relaxed) == 0 && !c.closed.load(std::memory_order_relaxed)) {
+    return wait_in(c.receivers, c, m, to, wait_reason::chan_receive);
+  }
+  if (peer != nullptr && peer->select == nullptr && c.ops == nullptr && c.capacity == 0)
+    return take_over(c, m, peer, to);
+  return recv_locked(c, m, to);
+}
+
+bool channel_try_send(chan_core* core, void* value) {
+  if (core == nullptr) return false;
+  channel& c = channel_of(core);
+  if (!c.may_send()) return false;
+  machine* m = sched::enter();
+  c.lock.lock();
+  transfer t;
+  const verdict v = begin_send(c, value, t);
+  if (v == verdict::done) {
+    finish_send(c, m, value, t);
+    return true;
+  }
+  end_section(c, m);
+  if (v == verdict::closed) throw_send_on_closed();
+  return false;
+}
+
+recv_status channel_try_recv(chan_core* core, void* to) noexcept {
+  if (core == nullptr) return recv_status::empty;
+  channel& c = channel_of(core);
+  if (!c.may_recv()) return recv_status::empty;
+  machine* m = sched::enter();
+  c.lock.lock();
+  transfer t;
+  const verdict v = begin_recv(c, to, t);
+  if (v == verdict::done) {
+    finish_recv(c, m, to, t);
+    return recv_status::ok;
+  }
+  end_section(c, m);
+  return v == verdict::closed ? recv_status::closed : recv_status::empty;
+}
+
+void channel_close(chan_core* core) {
+  if (core == nullptr) throw channel_error("close of nil channel");
+  channel& c = channel_of(core);
+  waiter* woken = nullptr;
+  machine* m = sched::enter();
+  c.lock.lock();
+  if (c.closed.load(std::memory_order_relaxed)) {
+    end_section(c, m);
+    throw channel_error("close of closed channel");
+  }
+  c.closed.store(true, std::memory_order_release);
+  c.room_for_bits = 0;
+  take_all(c.senders, take_all(c.receivers, &woken));
+  end_section(c, m);
+  // Not in one section: there may be a million of them.
+  while (woken != nullptr) {
+    waiter* const w = std::exchange(woken, woken->next);
+    ready(w->g);
+  }
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,287 @@
+// A channel, and what a send or a receive does to it under its lock.
+//
+// Invariants, whenever the lock is free:
+//   - count elements are in the ring, count <= capacity; an unbuffered channel has no ring
+//   - receivers wait only if count == 0, senders only if count == capacity; both at once only as waiters of the same
+//     select, which does not meet itself, or as waiters whose select has been claimed elsewhere and which are about to
+//     go
+//   - closed: nobody waits
+// Waiters are served first come, first served. One that has been taken from its queue (and claimed, if it belongs to a
+// select) is in the hands of the taker: it stays parked, and its frame valid, until the taker calls ready(). So the
+// element is moved between the two frames without the lock.
+//
+// A send or receive has two steps. begin_…(), under the lock, decides: it takes the peer, or a place in the ring.
+// finish_…(), without the lock, moves the element and wakes the peer. Bits that go through the ring are copied in the
+// first step. Objects are not, since their moves are foreign code, which may be slow, allocate or use weft: a place in
+// the ring has a turn, and who got the place under the lock waits (nearly always: not at all) for its turn:
+//   turn == 2 * lap      lap's sender may construct            [chan.turn] each store releases the place as it is,
+//   turn == 2 * lap + 1  lap's receiver may take               the load with acquire takes it over
+// The order of elements is the order in which places were given out, so it does not depend on how long moves take.
+// Rejected: moving objects under the lock (deadlocks if a move calls into weft); a list of filled places to which a
+// sender adds its own once it is filled (senders overtake each other, and a place being emptied makes try_send fail
+// while size() is below capacity()).
+//
+// After ready(), and after the unlock if there is no peer and the elements are bits, the channel is not touched any
+// more: its last handle may go with the peer.
+#pragma once
+
+#include <weft/detail/chan_core.h>
+#include <weft/go.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/delay.h"
+#include "base/pause.h"
+#include "chan/select_state.h"
+#include "chan/spin_lock.h"
+#include "sched/park_in_section.h"
+
+namespace weft::chans {
+
+using detail::chan_core;
+using detail::element_ops;
+using detail::goroutine;
+using waiter = detail::chan_waiter;
+using sched::machine;
+
+class wait_queue {
+ public:
+  // A hint without the lock.
+  bool empty() const noexcept { return first_.load(std::memory_order_acquire) == nullptr; }
+  waiter* front() const noexcept { return first_.load(std::memory_order_relaxed); }
+
+  void push(waiter& w) noexcept {
+    w.next = nullptr;
+    w.previous = last_;
+    w.queued = true;
+    (last_ != nullptr ? last_->next = &w : set_first(&w));
+    last_ = &w;
+  }
+
+  void remove(waiter& w) noexcept {
+    (w.previous != nullptr ? w.previous->next = w.next : set_first(w.next));
+    (w.next != nullptr ? w.next->previous : last_) = w.previous;
+    w.queued = false;
+  }
+
+  void pop_front(waiter& w) noexcept {
+    set_first(w.next);
+    (w.next != nullptr ? w.next->previous : last_) = nullptr;
+    w.queued = false;
+  }
+
+  // The first one that has not been claimed elsewhere; it is the caller's now.
+  waiter* take() noexcept {
+    while (waiter* w = front()) {
+      pop_front(*w);
+      if (w->select == nullptr || w->select->claim(w->index)) return w;
+    }
+    return nullptr;
+  }
+
+  // Whether take() would find somebody now, forgetting those that have been claimed elsewhere.
+  bool has_open() noexcept {
+    while (waiter* w = front()) {
+      if (w->select == nullptr || w->select->is_open()) return true;
+      pop_front(*w);
+    }
+    return false;
+  }
+
+ private:
+  waiter* set_first(waiter* w) noexcept {
+    first_.store(w, std::memory_order_release);
+    return w;
+  }
+
+  std::atomic<waiter*> first_{nullptr};
+  waiter* last_ = nullptr;
+};
+
+struct channel : chan_core {
+  spin_lock lock;
+  std::atomic<bool> closed{false};  // this and all below: written under the lock
+  std::size_t head = 0;             // where the next element is taken
+  std::size_t tail = 0;             // where the next element is put
+  std::size_t room_for_bits = 0;    // capacity; but 0 if the elements are objects or the channel is closed
+  wait_queue receivers;
+  wait_queue senders;
+  std::byte* ring = nullptr;
+  const element_ops* ops = nullptr;             // null: bits
+  std::atomic<std::uint32_t>* turns = nullptr;  // objects: one a place
+  std::uint32_t head_lap = 0;
+  std::uint32_t tail_lap = 0;
+  std::uint32_t alignment = 0;
+
+  void* place(std::size_t i) const noexcept { return ring + i * element_size; }
+  void advance_head() noexcept {
+    if (++head == capacity) head = 0, ++head_lap;
+  }
+  void advance_tail() noexcept {
+    if (++tail == capacity) tail = 0, ++tail_lap;
+  }
+  void set_count(std::size_t n) noexcept { count.store(n, std::memory_order_release); }
+
+  // Without the lock. "No" is exact for some moment during the call: the ring is full (empty) when `count` is read, and
+  // as `closed` never goes back, the channel was not closed then. "Yes" is a guess.
+  bool may_send() const noexcept {
+    return count.load(std::memory_order_acquire) < capacity || !receivers.empty() ||
+           closed.load(std::memory_order_acquire);
+  }
+  bool may_recv() const noexcept {
+    return count.load(std::memory_order_acquire) != 0 || !senders.empty() || closed.load(std::memory_order_acquire);
+  }
+};
+static_assert(sizeof(channel) + 16 <= 192, "an unbuffered channel of ints, with what malloc adds");
+
+inline channel& channel_of(chan_core* c) noexcept { return *static_cast<channel*>(c); }
+
+[[gnu::always_inline]] inline void copy_bits(void* to, const void* from, std::uint32_t size) noexcept {
+  if (size == 8) [[likely]] {
+    std::memcpy(to, from, 8);
+  } else if (size == 4) {
+    std::memcpy(to, from, 4);
+  } else if (size != 0) {
+    std::memcpy(to, from, size);
+  }
+}
+
+enum class verdict { blocked, done, closed };
+
+// What begin_…() has decided.
+struct transfer {
+  waiter* peer = nullptr;  // taken from its queue, to be served and readied
+  bool has_place = false;  // objects: this place of the ring is ours, for one element
+  std::uint32_t lap = 0;
+  std::size_t place = 0;
+};
+
+// ---- under the lock ----
+
+[[gnu::always_inline]] inline verdict begin_send(channel& c, void* value, transfer& t) noexcept {
+  if (c.closed.load(std::memory_order_relaxed)) [[unlikely]]
+    return verdict::closed;
+  if ((t.peer = c.receivers.take()) != nullptr) return verdict::done;
+  const std::size_t count = c.count.load(std::memory_order_relaxed);
+  if (count == c.capacity) return verdict::blocked;
+  if (c.ops == nullptr) {
+    copy_bits(c.place(c.tail), value, c.element_size);
+  } else {
+    t.has_place = true;
+    t.place = c.tail;
+    t.lap = c.tail_lap;
+  }
+  c.advance_tail();
+  c.set_count(count + 1);
+  return verdict::done;
+}
+
+[[gnu::always_inline]] inline verdict begin_recv(channel& c, void* to, transfer& t) noexcept {
+  const std::size_t count = c.count.load(std::memory_order_relaxed);
+  if (count == 0) {
+    if ((t.peer = c.senders.take()) != nullptr) return verdict::done;  // unbuffered
+    return c.closed.load(std::memory_order_relaxed) ? verdict::closed : verdict::blocked;
+  }
+  if (c.ops == nullptr) {
+    copy_bits(to, c.place(c.head), c.element_size);
+  } else {
+    t.has_place = true;
+    t.place = c.head;
+    t.lap = c.head_lap;
+  }
+  c.advance_head();
+  // A full ring with senders waiting: the first of them gets the place that became free, which is the last in line.
+  if ((t.peer = c.senders.take()) != nullptr) {
+    if (c.ops == nullptr) copy_bits(c.place(c.tail), t.peer->value, c.element_size);
+    c.advance_tail();
+  } else {
+    c.set_count(count - 1);
+  }
+  return verdict::done;
+}
+
+// The usual case of begin_…() alone: bits, nobody waits, and the ring has room (or an element).
+[[gnu::always_inline]] inline bool put_bits(channel& c, const void* value) noexcept {
+  const std::size_t count = c.count.load(std::memory_order_relaxed);
+  if (count >= c.room_for_bits || c.receivers.front() != nullptr) return false;
+  copy_bits(c.place(c.tail), value, c.element_size);
+  c.advance_tail();
+  c.set_count(count + 1);
+  return true;
+}
+
+[[gnu::always_inline]] inline bool take_bits(channel& c, void* to) noexcept {
+  const std::size_t count = c.count.load(std::memory_order_relaxed);
+  if (count == 0 || c.ops != nullptr || c.senders.front() != nullptr) return false;
+  copy_bits(to, c.place(c.head), c.element_size);
+  c.advance_head();
+  c.set_count(count - 1);
+  return true;
+}
+
+// ---- the lock is released ----
+
+// Its wait is over. The peer, and its frame, may be gone after this.
+[[gnu::always_inline]] inline void serve(waiter* peer) noexcept {
+  peer->delivered = true;
+  detail::ready(peer->g);
+}
+[[gnu::always_inline]] inline void serve_in_section(machine* m, waiter* peer) noexcept {
+  peer->delivered = true;
+  sched::ready_in_section(m, peer->g);
+}
+
+inline void await_turn(std::atomic<std::uint32_t>& turn, std::uint32_t want) {
+  for (int i = 0; turn.load(std::memory_order_acquire) != want; ++i) {  // [chan.turn]
+    if (i < 100) {
+      base::cpu_pause();
+    } else {
+      yield();  // who has the turn may be preempted in the middle of a move
+    }
+  }
+}
+
+// Objects, outside of any section: these run foreign code.
+void move_in(channel& c, void* value, const transfer& t);
+void move_out(channel& c, void* to, const transfer& t);
+
+// Releases the lock, ends the section, and completes what begin_…() has begun.
+[[gnu::always_inline]] inline void finish_send(channel& c, machine* m, void* value, const transfer& t) {
+  if (c.ops == nullptr) [[likely]] {
+    const std::uint32_t size = c.element_size;
+    c.lock.unlock();
+    if (t.peer != nullptr) {
+      copy_bits(t.peer->value, value, size);
+      serve_in_section(m, t.peer);
+    }
+    if (m != nullptr) sched::leave(m);
+    return;
+  }
+  c.lock.unlock();
+  if (m != nullptr) sched::leave_quietly(m);
+  move_in(c, value, t);
+}
+
+[[gnu::always_inline]] inline void finish_recv(channel& c, machine* m, void* to, const transfer& t) {
+  if (c.ops == nullptr) [[likely]] {
+    const std::uint32_t size = c.capacity == 0 ? c.element_size : 0;  // else it is copied already
+    c.lock.unlock();
+    if (t.peer != nullptr) {
+      copy_bits(to, t.peer->value, size);
+      serve_in_section(m, t.peer);
+    }
+    if (m != nullptr) sched::leave(m);
+    return;
+  }
+  c.lock.unlock();
+  if (m != nullptr) sched::leave_quietly(m);
+  move_out(c, to, t);
+}
+
+[[noreturn, gnu::cold]] void throw_send_on_closed();
+[[noreturn, gnu::cold, gnu::noinline]] void block_for_ever(detail::wait_reason why) noexcept;
+
+}  // namespace weft::chans

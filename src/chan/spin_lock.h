@@ -1,0 +1,63 @@
+// A channel's lock: one word, taken by one locked instruction and released by a plain store. Held for some ten
+// instructions, by goroutines only inside a section (so the holder runs, unless the kernel has descheduled it), and
+// across the switch of a parking goroutine, whose hook releases it first thing on the other side.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/delay.h"
+#include "base/lock.h"
+#include "base/pause.h"
+
+namespace weft::chans {
+
+class spin_lock {
+ public:
+  void lock() noexcept {
+    base::rank_acquired(base::lock_rank::wait_queue, false);
+    lock_another();
+  }
+
+  void unlock() noexcept {
+    base::rank_released(base::lock_rank::wait_queue);
+    unlock_another();
+  }
+
+  // Of several that one thread holds at once, in the order of their addresses, the check of ranks counts only the first
+  // to be taken and the last to be released.
+  void lock_another() noexcept {
+    base::delay();
+    std::uint32_t free = 0;
+    // [chan.lock] acquire: sees all that the last holder did
+    if (!word_.compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) [[unlikely]]
+      lock_slow();
+  }
+
+  void unlock_another() noexcept {
+    base::delay();
+    word_.store(0, std::memory_order_release);  // [chan.lock]
+  }
+
+ private:
+  [[gnu::noinline, gnu::cold]] void lock_slow() noexcept {
+    for (int i = 0;; ++i) {
+      std::uint32_t free = 0;
+      if (word_.load(std::memory_order_relaxed) == 0 &&
+          word_.compare_exchange_weak(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) {
+        return;
+      }
+      if (i < 100) {
+        base::cpu_pause();
+      } else {
+        ::sched_yield();  // the kernel took the holder off its core
+      }
+    }
+  }
+
+  std::atomic<std::uint32_t> word_{0};
+};
+
+}  // namespace weft::chans

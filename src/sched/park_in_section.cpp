@@ -1,0 +1,64 @@
+#include "sched/park_in_section.h"
+
+#include "sched/idle.h"
+#include "sched/park.h"
+#include "sched/queues.h"
+#include "sched/spawn.h"
+#include "sched/switch.h"
+
+namespace weft::sched {
+namespace {
+
+[[gnu::always_inline]] inline void switch_to_next(machine* m, goroutine* from) noexcept {
+  processor* p = m->p;
+  if (runnable* next = pick_fast(p)) {
+    goroutine* to = is_record(next) ? bind_cached(p, static_cast<record*>(next)) : static_cast<goroutine*>(next);
+    if (to != nullptr && to->own_machine == nullptr) [[likely]]
+      return switch_to(m, from, to);
+    m->handoff = to != nullptr ? to : next;
+  }
+  switch_to_g0(m, from);
+}
+
+}  // namespace
+
+void park_in_section(machine* m, parked_hook hook, void* arg, detail::wait_reason why) noexcept {
+  goroutine* g = m->curg;
+  g->reason = why;
+  g->waiting_since.store(sched.coarse_now.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  m->p->counters.parks.bump();
+  gmp::transition(*g, status::running, status::waiting);
+  m->after = {hook, g, nullptr, arg};
+  switch_to_next(m, g);
+  leave(current_machine());
+}
+
+void ready_in_section(machine* m, goroutine* g) noexcept {
+  if (m == nullptr || g->is_thread) return detail::ready(g);
+  gmp::transition(*g, status::waiting, status::runnable);
+  m->p->counters.readied.bump();
+  if (put_next(m->p, g)) {
+    wake_processor_for_single();
+  } else {
+    wake_processor();
+  }
+}
+
+void park_thread_until(detail::commit_fn commit, bool (*expire)(void*) noexcept, void* arg, detail::wait_reason why,
+                       std::int64_t deadline_ns) noexcept {
+  goroutine* g = thread_stand_in();
+  g->reason = why;
+  gmp::transition(*g, status::running, status::waiting);
+  if (!commit(g, arg)) {
+    gmp::transition(*g, status::waiting, status::runnable);
+  } else if (!g->thread_note.sleep_until(deadline_ns)) {
+    if (expire(arg)) {
+      gmp::transition(*g, status::waiting, status::runnable);
+    } else {
+      g->thread_note.sleep();
+    }
+  }
+  gmp::transition(*g, status::runnable, status::running);
+}
+
+}  // namespace weft::sched

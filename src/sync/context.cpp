@@ -1,0 +1,212 @@
+// A tree of nodes. A child keeps its parent alive; a parent knows its children by raw pointers in an intrusive list, which
+// a child leaves when it is cancelled or destroyed. Locks are taken from the parent to the child, never the other way.
+#include <weft/context.h>
+
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include <weft/detail/record.h>
+#include <weft/mutex.h>
+
+#include "sched/lifecycle.h"
+#include "sched/timers.h"
+
+namespace weft::detail {
+
+class context_node : public std::enable_shared_from_this<context_node> {
+ public:
+  context_node(context_ref parent, std::int64_t deadline_ns) : parent_(std::move(parent)), deadline_(deadline_ns), done_(0) {}
+  context_node(context_ref parent, std::unique_ptr<context_value> value)
+      : parent_(std::move(parent)), value_(std::move(value)), deadline_(deadline_of(parent_)), done_(nullptr) {}
+  context_node(const context_node&) = delete;
+  context_node& operator=(const context_node&) = delete;
+
+  ~context_node() {
+    leave_parent();
+    disarm();
+  }
+
+  bool is_cancelable() const noexcept { return value_ == nullptr; }
+  const context_ref& parent() const noexcept { return parent_; }
+  const context_value* value() const noexcept { return value_.get(); }
+  std::int64_t deadline() const noexcept { return deadline_; }
+  recv_chan<std::monostate> done() const { return done_; }
+  std::stop_token token() const { return stop_.get_token(); }
+  std::error_code error() {
+    std::lock_guard guard(lock_);
+    return error_;
+  }
+
+  // After construction, when there is a shared owner: hang it into the tree, start its timer.
+  void join(context_node* ancestor);
+  void arm(std::int64_t deadline_ns);
+
+  void cancel(std::error_code why) noexcept;
+
+ private:
+  std::vector<context_ref> take_children() noexcept;
+  void leave_parent() noexcept;
+  void disarm() noexcept;
+  static void on_deadline(void* self, std::uint64_t, std::int64_t) noexcept;
+  static void run_expiry(record* r);
+
+  const context_ref parent_;                      // keeps the ancestor alive that this hangs on
+  const std::unique_ptr<context_value> value_;    // only a value: it is cancelled when its ancestor is
+  const std::int64_t deadline_;
+  const chan<std::monostate> done_;
+  std::stop_source stop_;
+
+  mutex lock_;
+  std::error_code error_;                         // guarded by lock_, like the list
+  context_node* first_child_ = nullptr;
+
+  context_node* hangs_on_ = nullptr;              // these three: guarded by the ancestor's lock
+  context_node* next_ = nullptr;
+  context_node** link_ = nullptr;
+
+  timers::timer_node timer_{&on_deadline, this};
+  record* expiry_ = nullptr;                      // the goroutine that will cancel at the deadline, made beforehand
+};
+
+namespace {
+
+// Values are not nodes that can be cancelled: what they hang on counts.
+context_node* cancelable(const context_ref& node) noexcept {
+  context_node* n = node.get();
+  while (n != nullptr && !n->is_cancelable()) n = n->parent().get();
+  return n;
+}
+
+}  // namespace
+
+void context_node::join(context_node* ancestor) {
+  if (ancestor == nullptr) return;
+  std::error_code already;
+  {
+    std::lock_guard guard(ancestor->lock_);
+    already = ancestor->error_;
+    if (!already) {
+      hangs_on_ = ancestor;
+      next_ = ancestor->first_child_;
+      link_ = &ancestor->first_child_;
+      if (next_ != nullptr) next_->link_ = &next_;
+      ancestor->first_child_ = this;
+    }
+  }
+  if (already) cancel(already);
+}
+
+void context_node::leave_parent() noexcept {
+  context_node* ancestor = cancelable(parent_);
+  if (ancestor == nullptr) return;
+  std::lock_guard guard(ancestor->lock_);
+  if (hangs_on_ == nullptr) return;
+  hangs_on_ = nullptr;
+  *link_ = next_;
+  if (next_ != nullptr) next_->link_ = link_;
+}
+
+// Under lock_. A child that is being destroyed has no owner any more: it is left out, and finds itself off the list.
+std::vector<context_ref> context_node::take_children() noexcept {
+  std::vector<context_ref> children;
+  while (context_node* child = first_child_) {
+    first_child_ = child->next_;
+    if (first_child_ != nullptr) first_child_->link_ = &first_child_;
+    child->hangs_on_ = nullptr;
+    if (context_ref owner = child->weak_from_this().lock()) children.push_back(std::move(owner));
+  }
+  return children;
+}
+
+void context_node::cancel(std::error_code why) noexcept {
+  std::vector<context_ref> children;
+  {
+    std::lock_guard guard(lock_);
+    if (error_) return;
+    error_ = why;
+    children = take_children();
+  }
+  done_.close();
+  stop_.request_stop();  // runs callbacks of the user's: without the lock
+  for (const context_ref& child : children) child->cancel(why);
+  leave_parent();
+  if (timer_.pending()) sched::stop_timer(timer_);  // nothing waits for it any more; its goroutine goes with the node
+}
+
+// The timer's callback runs on a scheduler's stack: what cancelling does is the user's code, so a goroutine does it.
+void context_node::on_deadline(void* self, std::uint64_t, std::int64_t) noexcept {
+  submit(std::exchange(static_cast<context_node*>(self)->expiry_, nullptr));
+}
+
+void context_node::run_expiry(record* r) {
+  auto* weak = std::launder(reinterpret_cast<std::weak_ptr<context_node>*>(r->payload));
+  const context_ref node = std::exchange(*weak, {}).lock();
+  std::destroy_at(weak);
+  if (node != nullptr) node->cancel(make_error_code(errc::deadline_exceeded));
+}
+
+void context_node::arm(std::int64_t deadline_ns) {
+  static constexpr spawn_ops ops{&run_expiry, nullptr};
+  static_assert(sizeof(std::weak_ptr<context_node>) <= sizeof(record::payload));
+  sched::ensure_started();
+  expiry_ = allocate_record();
+  ::new (static_cast<void*>(expiry_->payload)) std::weak_ptr<context_node>(weak_from_this());
+  expiry_->ops = &ops;
+  sched::start_timer(timer_, deadline_ns);
+}
+
+void context_node::disarm() noexcept {
+  if (!is_cancelable() || deadline_ == no_deadline) return;
+  sched::stop_timer_sync(timer_);
+  if (expiry_ == nullptr) return;  // it has fired, or there was no timer
+  std::destroy_at(std::launder(reinterpret_cast<std::weak_ptr<context_node>*>(expiry_->payload)));
+  release_record(std::exchange(expiry_, nullptr));
+}
+
+context_ref make_cancelable(const context_ref& parent, std::int64_t deadline_ns) {
+  const std::int64_t inherited = deadline_of(parent);
+  const bool own_deadline = deadline_ns < inherited;
+  auto node = std::make_shared<context_node>(parent, own_deadline ? deadline_ns : inherited);
+  node->join(cancelable(parent));
+  if (own_deadline) {
+    if (deadline_ns <= steady_now_ns()) {
+      node->cancel(make_error_code(errc::deadline_exceeded));
+    } else {
+      node->arm(deadline_ns);
+    }
+  }
+  return node;
+}
+
+context_ref make_valued(const context_ref& parent, std::unique_ptr<context_value> value) {
+  return std::make_shared<context_node>(parent, std::move(value));
+}
+
+void cancel(context_node& node) noexcept { node.cancel(make_error_code(errc::canceled)); }
+
+recv_chan<std::monostate> done_of(const context_ref& node) {
+  context_node* n = cancelable(node);
+  return n != nullptr ? n->done() : recv_chan<std::monostate>(nullptr);
+}
+
+std::error_code error_of(const context_ref& node) {
+  context_node* n = cancelable(node);
+  return n != nullptr ? n->error() : std::error_code();
+}
+
+std::stop_token token_of(const context_ref& node) {
+  const context_node* n = cancelable(node);
+  return n != nullptr ? n->token() : std::stop_token();
+}
+
+std::int64_t deadline_of(const context_ref& node) { return node != nullptr ? node->deadline() : no_deadline; }
+
+const void* value_of(const context_ref& node, const std::type_info& key_type, const void* key, const std::type_info& value_type) {
+  for (const context_node* n = node.get(); n != nullptr; n = n->parent().get()) {
+    if (n->value() != nullptr && n->value()->has_key(key_type, key)) return n->value()->value(value_type);
+  }
+  return nullptr;
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,64 @@
+// The guard of a primitive's queue: one bit of the primitive's word. It is held for a few dozen instructions, always in
+// a section (sched/section.h), so that its holder is running unless the kernel has taken its core.
+//
+// It is let go of by a compare-and-swap of the whole word, together with what else changes at that moment; for whoever
+// may be woken by then, that is the last thing that the holder does to the primitive.
+//
+//   [guard] taking it acquires what the former holder released: the queue.
+#pragma once
+
+#include <atomic>
+
+#include <sched.h>
+
+#include "base/delay.h"
+#include "base/pause.h"
+
+namespace weft::detail {
+
+// Waits for the guard's holder, or for another step that somebody is about to make in a section.
+class backoff {
+ public:
+  void pause() noexcept {
+    if (++rounds_ < 100) {
+      base::cpu_pause();
+    } else {
+      ::sched_yield();
+    }
+  }
+
+ private:
+  int rounds_ = 0;
+};
+
+// In a section. Returns the word as it is now, guard included.
+template <class Word>
+Word take_guard(std::atomic<Word>& word, Word guard) noexcept {
+  backoff wait;
+  for (;;) {
+    Word w = word.load(std::memory_order_relaxed);
+    base::delay();
+    if ((w & guard) == 0 &&
+        word.compare_exchange_weak(w, w | guard, std::memory_order_acquire, std::memory_order_relaxed)) {  // [guard]
+      return w | guard;
+    }
+    wait.pause();
+  }
+}
+
+// Changes the word from what it is to what `next` makes of it, and with it lets go of the guard. `next` may be called
+// more than once: others change the word's other parts meanwhile. Returns the word as it was before.
+template <class Word, class Next>
+Word release_guard(std::atomic<Word>& word, Word guard, Next next) noexcept {
+  Word w = word.load(std::memory_order_relaxed);
+  for (;;) {
+    base::delay();
+    // [guard] release: the queue; acquire, because the change may also take what the primitive protects
+    if (word.compare_exchange_weak(w, static_cast<Word>(next(w) & ~guard), std::memory_order_acq_rel,
+                                   std::memory_order_relaxed)) {
+      return w;
+    }
+  }
+}
+
+}  // namespace weft::detail
