@@ -25,8 +25,10 @@
 // more: its last handle may go with the peer.
 #pragma once
 
+#include <algorithm>
 #include <weft/detail/chan_core.h>
 #include <weft/go.h>
+#include <weft/time.h>
 
 #include <atomic>
 #include <cstddef>
@@ -234,12 +236,19 @@ struct transfer {
   sched::ready_in_section(m, peer->g);
 }
 
+// Who has the turn is in the middle of a move; if it takes longer than that, it is not running, and a crowd that spins, or
+// yields, would only keep it from its core. So: sleep, for longer and longer.
 inline void await_turn(std::atomic<std::uint32_t>& turn, std::uint32_t want) {
+  constexpr std::int64_t longest_ns = 200'000;
+  std::int64_t nap_ns = 10'000;
   for (int i = 0; turn.load(std::memory_order_acquire) != want; ++i) {  // [chan.turn]
     if (i < 100) {
       base::cpu_pause();
+    } else if (i < 104) {
+      yield();
     } else {
-      yield();  // who has the turn may be preempted in the middle of a move
+      detail::sleep_until_ns(detail::now_ns() + nap_ns);
+      nap_ns = std::min(2 * nap_ns, longest_ns);
     }
   }
 }

@@ -122,7 +122,7 @@ void give_back_revoked(int procs) noexcept WEFT_REQUIRES(sched.lock) {
     if (m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) continue;
     processor* p = m->p;
     if (p->id >= procs || p->state.load(std::memory_order_relaxed) != processor_state::stopped) continue;
-    p->owner.store(m, std::memory_order_relaxed);
+    p->owner.store(m, std::memory_order_release);
     p->state.store(processor_state::running, std::memory_order_relaxed);
     gmp::transition(*m->curg, status::detached, status::running);
     m->revoked.store(gmp::p_attached, std::memory_order_release);  // [world.give_back] the P is ready to be used

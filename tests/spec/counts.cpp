@@ -98,6 +98,7 @@ TEST(options, that_make_no_sense_are_a_logic_error_of_start) {
 TEST(options, a_stack_size_that_no_machine_has_is_a_logic_error_of_go) {
   const auto nothing = [] { ADD_FAILURE() << "it ran"; };
   weft::run([&] {
+    test::await_solitude();
     EXPECT_THROW(weft::go({.name = {}, .stack_size = std::numeric_limits<std::size_t>::max()}, nothing),
                  std::logic_error);
     EXPECT_THROW(weft::go({.name = {}, .stack_size = std::numeric_limits<std::size_t>::max() / 2}, nothing),
@@ -121,7 +122,7 @@ TEST(num_cpu, is_what_affinity_allows) {
 TEST(num_goroutine, counts_the_goroutines_that_exist) {
   weft::run(
       [] {
-        EXPECT_EQ(weft::runtime::num_goroutine(), 1u);
+        test::await_solitude();
         std::atomic<bool> release = false;
         std::vector<weft::future<void>> all;
         for (std::size_t i = 0; i < 100; ++i) {
@@ -132,25 +133,26 @@ TEST(num_goroutine, counts_the_goroutines_that_exist) {
         EXPECT_EQ(weft::runtime::num_goroutine(), 101u);
         release = true;
         for (auto& one : all) one.wait();
-        test::await([] { return weft::runtime::num_goroutine() == 1; });
+        test::await_solitude();
       },
       {.procs = 2});
 }
 
 TEST(num_goroutine, is_zero_when_no_goroutine_is_left) {
   weft::run([] { weft::async([] {}).get(); });
-  weft::run([] { test::await([] { return weft::runtime::num_goroutine() == 1; }); });
+  weft::run([] { test::await_solitude(); });
   EXPECT_EQ(weft::runtime::num_goroutine(), 0u);
 }
 
 TEST(num_goroutine, counts_the_frozen_ones_too) {
   std::atomic<bool> stop = false;
   weft::run([&] {
+    test::await_solitude();
     for (int i = 0; i < 10; ++i) weft::go([&] { test::await([&] { return stop.load(); }); });
   });
   EXPECT_EQ(weft::runtime::num_goroutine(), 10u);
   stop = true;
-  weft::run([] { test::await([] { return weft::runtime::num_goroutine() == 1; }); });
+  weft::run([] { test::await_solitude(); });
 }
 
 TEST(num_goroutine, does_not_count_plain_threads) {

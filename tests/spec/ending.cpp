@@ -24,7 +24,7 @@ void run_in_a_goroutine(F f, int procs = 2) {
   weft::run(
       [&] {
         weft::go(std::ref(f));
-        test::await([] { return weft::runtime::num_goroutine() == 1; });
+        test::await_solitude();
       },
       {.procs = procs});
 }
@@ -83,7 +83,7 @@ TEST(exit_goroutine, destroys_the_captures_and_arguments) {
     for (int i = 0; i < 100; ++i) {
       weft::go([captured = test::live(alive)](const test::live&) { weft::exit_goroutine(); }, test::live(alive));
     }
-    test::await([&] { return weft::runtime::num_goroutine() == 1; });
+    test::await_solitude();
   });
   EXPECT_EQ(alive, 0);
 }
@@ -218,7 +218,7 @@ TEST(exit_goroutine, does_not_disturb_the_goroutines_around_it) {
               ++stayed;
             });
           }
-          test::await([] { return weft::runtime::num_goroutine() == 1; });
+          test::await_solitude();
         },
         {.procs = procs});
     EXPECT_EQ(stayed, count / 2);

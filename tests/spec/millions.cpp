@@ -47,6 +47,7 @@ TEST(a_million_goroutines, are_parked_at_once_each_on_the_one_before) {
     std::atomic<std::size_t> ended = 0;
     weft::run(
         [&] {
+          test::await_solitude();
           auto last = weft::async([&] { test::await([&] { return release.load(); }); });
           for (std::size_t i = 0; i < parked_at_once; ++i) {
             last = weft::async([&, before = std::move(last)] {
@@ -61,7 +62,7 @@ TEST(a_million_goroutines, are_parked_at_once_each_on_the_one_before) {
           release = true;
           last.get();
           EXPECT_EQ(ended, parked_at_once);
-          test::await([] { return weft::runtime::num_goroutine() == 1; });
+          test::await_solitude();
         },
         {.procs = procs});
   }
@@ -85,7 +86,7 @@ TEST(a_million_goroutines, are_parked_on_one_and_woken_at_once) {
         EXPECT_EQ(ended, 0u);
         release = true;
         test::await([&] { return ended == parked_at_once; });
-        test::await([] { return weft::runtime::num_goroutine() == 1; });
+        test::await_solitude();
       },
       {.procs = 2});
   EXPECT_EQ(ended, parked_at_once);
@@ -134,7 +135,7 @@ TEST(a_million_parked_goroutines, of_a_run_that_ended_are_continued_by_the_next)
       {.procs = 2});
   EXPECT_EQ(ended, 0u);
   release = true;
-  weft::run([&] { test::await([] { return weft::runtime::num_goroutine() == 1; }); }, {.procs = 4});
+  weft::run([&] { test::await_solitude(); }, {.procs = 4});
   EXPECT_EQ(ended, count);
 }
 

@@ -294,7 +294,7 @@ TEST(run, lets_a_plain_thread_see_a_result_that_only_the_next_run_produces) {
   release = true;
   int seen = 0;
   std::thread reader([&] { seen = late.get(); });
-  weft::run([&] { test::await([&] { return weft::runtime::num_goroutine() == 1; }); });
+  weft::run([&] { test::await_solitude(); });
   reader.join();
   EXPECT_EQ(seen, 5);
 }

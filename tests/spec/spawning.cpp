@@ -303,6 +303,7 @@ TEST(go, lets_an_exception_of_the_copy_leave_and_spawns_nothing) {
     void operator()() const { ADD_FAILURE() << "was spawned"; }
   };
   weft::run([] {
+    test::await_solitude();
     const uncopyable_in_fact f;
     EXPECT_THROW(weft::go(f), std::runtime_error);
     EXPECT_THROW(weft::go([](const uncopyable_in_fact&) { ADD_FAILURE() << "was spawned"; }, f), std::runtime_error);

@@ -75,7 +75,7 @@ TEST(errno_of_a_goroutine, is_not_changed_by_spawning) {
       weft::go([] { set_errno(-1); });
       ASSERT_EQ(get_errno(), i);
     }
-    test::await([] { return weft::runtime::num_goroutine() == 1; });
+    test::await_solitude();
   });
 }
 

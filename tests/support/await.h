@@ -46,6 +46,12 @@ void await(Condition condition, const char* file = __builtin_FILE(), int line = 
   }
 }
 
+// In a goroutine: until it is the only one. A goroutine is not gone yet when what it did can be seen, so those of an
+// earlier test may be there still.
+inline void await_solitude(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  await([] { return weft::runtime::num_goroutine() == 1; }, file, line);
+}
+
 // Until condition() is true, without a call into weft: a goroutine keeps its thread and its P.
 template <class Condition>
 void spin_until(Condition condition, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
