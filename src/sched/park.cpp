@@ -8,6 +8,7 @@
 #include "base/delay.h"
 #include "os/clock.h"
 #include "sched/idle.h"
+#include "sched/next.h"
 #include "sched/queues.h"
 #include "sched/section.h"
 #include "sched/spawn.h"
@@ -59,16 +60,6 @@ void after_yield_to_g0(machine* m, goroutine* from, const gmp::after_switch&) no
 void after_preemption(machine*, goroutine* from, const gmp::after_switch&) noexcept {
   put_global(from);
   wake_processor();
-}
-
-// The next goroutine, if it is a matter of nanoseconds to switch to it. Else null, and m->handoff may be set.
-[[gnu::always_inline]] inline goroutine* pick_goroutine(machine* m) noexcept {
-  runnable* next = pick_fast(m->p);
-  if (next == nullptr) return nullptr;
-  goroutine* to = is_record(next) ? bind_cached(m->p, static_cast<record*>(next)) : static_cast<goroutine*>(next);
-  if (to != nullptr && to->own_machine == nullptr) [[likely]] return to;
-  m->handoff = to != nullptr ? to : next;
-  return nullptr;
 }
 
 void park_thread(detail::commit_fn commit, void* arg, detail::wait_reason why) noexcept {

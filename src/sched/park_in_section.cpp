@@ -1,26 +1,11 @@
 #include "sched/park_in_section.h"
 
 #include "sched/idle.h"
+#include "sched/next.h"
 #include "sched/park.h"
-#include "sched/queues.h"
-#include "sched/spawn.h"
 #include "sched/switch.h"
 
 namespace weft::sched {
-namespace {
-
-[[gnu::always_inline]] inline void switch_to_next(machine* m, goroutine* from) noexcept {
-  processor* p = m->p;
-  if (runnable* next = pick_fast(p)) {
-    goroutine* to = is_record(next) ? bind_cached(p, static_cast<record*>(next)) : static_cast<goroutine*>(next);
-    if (to != nullptr && to->own_machine == nullptr) [[likely]]
-      return switch_to(m, from, to);
-    m->handoff = to != nullptr ? to : next;
-  }
-  switch_to_g0(m, from);
-}
-
-}  // namespace
 
 void park_in_section(machine* m, parked_hook hook, void* arg, detail::wait_reason why) noexcept {
   goroutine* g = m->curg;
@@ -29,7 +14,11 @@ void park_in_section(machine* m, parked_hook hook, void* arg, detail::wait_reaso
   m->p->counters.parks.bump();
   gmp::transition(*g, status::running, status::waiting);
   m->after = {hook, g, nullptr, arg};
-  switch_to_next(m, g);
+  if (goroutine* to = pick_goroutine(m)) {
+    switch_to(m, g, to);
+  } else {
+    switch_to_g0(m, g);
+  }
   leave(current_machine());
 }
 

@@ -2,7 +2,7 @@
 // with locks of its own. The next ordinary section makes up for it.
 #pragma once
 
-#include "sched/section.h"
+#include "sched/park_in_section.h"
 
 namespace weft::detail {
 
@@ -10,9 +10,7 @@ class section_without_preemption {
  public:
   section_without_preemption() noexcept : m_(sched::enter()) {}
   ~section_without_preemption() {
-    if (m_ == nullptr) return;
-    // [section.leave]
-    m_->locks.store(m_->locks.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+    if (m_ != nullptr) sched::leave_quietly(m_);
   }
   section_without_preemption(const section_without_preemption&) = delete;
   section_without_preemption& operator=(const section_without_preemption&) = delete;
