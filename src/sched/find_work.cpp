@@ -127,7 +127,10 @@ void sleep_unless_work_appeared(machine* m, bool spared) noexcept {
     if (sched.spinning.fetch_sub(1, std::memory_order_seq_cst) <= 0) base::fatal("the count of spinning Ms fell below zero");
   }
   base::delay();
-  if ((spared ? any_queued_work() : any_work()) && come_back(m)) return;
+  // Submitters publish with a read-modify-write of runnext; whom that displaces goes to the ring with a plain store. So who
+  // does not look at runnexts must make the stores visible first.
+  const bool leave_runnexts = spared && barrier_everywhere();
+  if ((leave_runnexts ? any_queued_work() : any_work()) && come_back(m)) return;
   if (wait_for_timers() && come_back(m)) return;
   sleep_machine(m);
 }

@@ -74,7 +74,7 @@ void revoke_running() noexcept WEFT_REQUIRES(sched.lock) {
   }
   if (n == 0) return;
   base::delay();
-  membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  barrier_everywhere();
   for (int i = 0; i < n; ++i) {
     machine* m = candidates[i];
     const bool outside = m->locks.load(std::memory_order_acquire) == 0;  // [section.leave], [section.enter]
@@ -132,6 +132,8 @@ void give_back_revoked(int procs) noexcept WEFT_REQUIRES(sched.lock) {
 }  // namespace
 
 void prepare_world() noexcept { have_membarrier = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }
+
+bool barrier_everywhere() noexcept { return have_membarrier && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); }
 
 void stop_world() noexcept {
   sched.world_stops.fetch_add(1, std::memory_order_relaxed);

@@ -13,6 +13,9 @@ namespace weft::sched {
 // Once, before the first stop.
 void prepare_world() noexcept;
 
+// Every running thread of the process passes a full barrier. False if this kernel does not let us.
+bool barrier_everywhere() noexcept;
+
 // Returns when no M can run the scheduler: every P is held by the caller. Goroutines in user code go on until their next
 // call into weft. The caller is a plain thread and holds the lifecycle lock: one stop at a time.
 void stop_world() noexcept;

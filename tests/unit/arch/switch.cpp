@@ -99,29 +99,43 @@ extern "C" void weft_goroutine_main(void* argument) {
 
 namespace {
 
-// Fills every register that may be filled, so that nothing survives a switch by luck.
+// Fills every register but the stack's, so that nothing survives a switch by luck.
 void spoil_registers() {
 #if defined(__x86_64__)
   asm volatile(
-      "movq $-1, %%rbx\n\t movq $-1, %%r12\n\t movq $-1, %%r13\n\t movq $-1, %%r14\n\t movq $-1, %%r15\n\t"
+      "movq $-1, %%rax\n\t movq $-1, %%rbx\n\t movq $-1, %%rcx\n\t movq $-1, %%rdx\n\t movq $-1, %%rsi\n\t"
+      "movq $-1, %%rdi\n\t movq $-1, %%r8\n\t movq $-1, %%r9\n\t movq $-1, %%r10\n\t movq $-1, %%r11\n\t"
+      "movq $-1, %%r12\n\t movq $-1, %%r13\n\t movq $-1, %%r14\n\t movq $-1, %%r15\n\t"
       "pcmpeqd %%xmm0, %%xmm0\n\t pcmpeqd %%xmm1, %%xmm1\n\t pcmpeqd %%xmm2, %%xmm2\n\t pcmpeqd %%xmm3, %%xmm3\n\t"
       "pcmpeqd %%xmm4, %%xmm4\n\t pcmpeqd %%xmm5, %%xmm5\n\t pcmpeqd %%xmm6, %%xmm6\n\t pcmpeqd %%xmm7, %%xmm7\n\t"
       "pcmpeqd %%xmm8, %%xmm8\n\t pcmpeqd %%xmm9, %%xmm9\n\t pcmpeqd %%xmm10, %%xmm10\n\t pcmpeqd %%xmm11, %%xmm11\n\t"
       "pcmpeqd %%xmm12, %%xmm12\n\t pcmpeqd %%xmm13, %%xmm13\n\t pcmpeqd %%xmm14, %%xmm14\n\t pcmpeqd %%xmm15, %%xmm15"
       :
       :
-      : "rbx", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
-        "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+      : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1",
+        "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
+        "xmm15", "cc");
 #elif defined(__aarch64__)
   asm volatile(
-      "mov x19, #-1\n\t mov x20, #-1\n\t mov x21, #-1\n\t mov x22, #-1\n\t mov x23, #-1\n\t"
+      "mov x0, #-1\n\t mov x1, #-1\n\t mov x2, #-1\n\t mov x3, #-1\n\t mov x4, #-1\n\t mov x5, #-1\n\t"
+      "mov x6, #-1\n\t mov x7, #-1\n\t mov x8, #-1\n\t mov x9, #-1\n\t mov x10, #-1\n\t mov x11, #-1\n\t"
+      "mov x12, #-1\n\t mov x13, #-1\n\t mov x14, #-1\n\t mov x15, #-1\n\t mov x16, #-1\n\t mov x17, #-1\n\t"
+      "mov x18, #-1\n\t mov x19, #-1\n\t mov x20, #-1\n\t mov x21, #-1\n\t mov x22, #-1\n\t mov x23, #-1\n\t"
       "mov x24, #-1\n\t mov x25, #-1\n\t mov x26, #-1\n\t mov x27, #-1\n\t mov x28, #-1\n\t"
+      "movi v0.16b, #255\n\t movi v1.16b, #255\n\t movi v2.16b, #255\n\t movi v3.16b, #255\n\t"
+      "movi v4.16b, #255\n\t movi v5.16b, #255\n\t movi v6.16b, #255\n\t movi v7.16b, #255\n\t"
       "movi v8.16b, #255\n\t movi v9.16b, #255\n\t movi v10.16b, #255\n\t movi v11.16b, #255\n\t"
-      "movi v12.16b, #255\n\t movi v13.16b, #255\n\t movi v14.16b, #255\n\t movi v15.16b, #255"
+      "movi v12.16b, #255\n\t movi v13.16b, #255\n\t movi v14.16b, #255\n\t movi v15.16b, #255\n\t"
+      "movi v16.16b, #255\n\t movi v17.16b, #255\n\t movi v18.16b, #255\n\t movi v19.16b, #255\n\t"
+      "movi v20.16b, #255\n\t movi v21.16b, #255\n\t movi v22.16b, #255\n\t movi v23.16b, #255\n\t"
+      "movi v24.16b, #255\n\t movi v25.16b, #255\n\t movi v26.16b, #255\n\t movi v27.16b, #255\n\t"
+      "movi v28.16b, #255\n\t movi v29.16b, #255\n\t movi v30.16b, #255\n\t movi v31.16b, #255"
       :
       :
-      : "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "v8", "v9", "v10", "v11", "v12", "v13",
-        "v14", "v15");
+      : "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16",
+        "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "v0", "v1", "v2", "v3",
+        "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20",
+        "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31");
 #endif
 }
 
