@@ -27,6 +27,14 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
+// For a function that is left by a switch and never returns: TSan would wait for its end for ever, and each goroutine that
+// ends on a stack would leave one more such function behind.
+#ifdef WEFT_TSAN
+#define WEFT_NEVER_RETURNS __attribute__((no_sanitize("thread")))
+#else
+#define WEFT_NEVER_RETURNS
+#endif
+
 namespace weft::arch {
 
 // One per stack that computations are switched on and off: a goroutine's, and each thread's own.

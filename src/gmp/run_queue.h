@@ -83,12 +83,17 @@ class run_queue {
   // one of them; the others are in the thief's ring. `moved` counts all of them. Null if there was nothing.
   T* grab_half(run_queue& thief, std::uint32_t& moved) noexcept {
     const std::uint32_t t = thief.tail_.load(std::memory_order_relaxed);
-    const std::uint32_t n = copy_half(thief, t);
+    const std::uint32_t n = grab([&](std::uint32_t i, T* item) { thief.slot(t + i).store(item, std::memory_order_relaxed); });
     moved = n;
     if (n == 0) return nullptr;
     T* last = thief.slot(t + n - 1).load(std::memory_order_relaxed);
     if (n > 1) thief.tail_.store(t + n - 1, std::memory_order_release);  // [runq.publish]
     return last;
+  }
+
+  // Anyone: takes half of this queue (rounded up) out into `out`, which has room for half the capacity.
+  std::uint32_t grab_half(T** out) noexcept {
+    return grab([&](std::uint32_t i, T* item) { out[i] = item; });
   }
 
   // Owner: adds up to `n` items of `items`; returns how many fitted.
@@ -105,7 +110,8 @@ class run_queue {
   std::atomic<T*>& slot(std::uint32_t i) noexcept { return slots_[i & (Capacity - 1)]; }
   const std::atomic<T*>& slot(std::uint32_t i) const noexcept { return slots_[i & (Capacity - 1)]; }
 
-  std::uint32_t copy_half(run_queue& thief, std::uint32_t at) noexcept {
+  template <class Store>  // void(std::uint32_t index, T* item)
+  std::uint32_t grab(Store&& store) noexcept {
     for (;;) {
       std::uint32_t h = head_.load(std::memory_order_acquire);
       const std::uint32_t t = tail_.load(std::memory_order_acquire);  // [runq.publish]
@@ -113,9 +119,7 @@ class run_queue {
       n -= n / 2;
       if (n == 0) return 0;
       if (n > Capacity / 2) continue;  // head and tail belong to different moments
-      for (std::uint32_t i = 0; i < n; ++i) {
-        thief.slot(at + i).store(slot(h + i).load(std::memory_order_relaxed), std::memory_order_relaxed);
-      }
+      for (std::uint32_t i = 0; i < n; ++i) store(i, slot(h + i).load(std::memory_order_relaxed));
       base::delay();
       if (head_.compare_exchange_strong(h, h + n, std::memory_order_acq_rel, std::memory_order_relaxed)) return n;  // [runq.reuse]
     }

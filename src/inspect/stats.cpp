@@ -80,6 +80,7 @@ sched_stats read_sched_stats() {
   s.handoffs = sched.handoffs.load(std::memory_order_relaxed);
   s.timers_started = sum(&c::timers_started);
   s.timers_stolen = sum(&c::timers_stolen);
+  s.redistributed = sched.redistributed.load(std::memory_order_relaxed);
   s.world_stops = sched.world_stops.load(std::memory_order_relaxed);
   s.global_queue = sched.global_size.load(std::memory_order_relaxed);
   s.procs = max_procs();

@@ -88,7 +88,7 @@ goroutine* goroutine_of(processor* p, runnable* r) noexcept {
 
 // What a stack does from its first instruction on: one goroutine after the other, as long as the next in line has not
 // run yet. Such a one needs no switch at all.
-extern "C" __attribute__((visibility("hidden"))) void weft_goroutine_main(goroutine* g) {
+extern "C" __attribute__((visibility("hidden"))) WEFT_NEVER_RETURNS void weft_goroutine_main(goroutine* g) {
   arch::after_switch(g->fiber);
   machine* m = current_machine();
   complete_switch(m);

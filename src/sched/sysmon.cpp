@@ -46,6 +46,29 @@ bool retake(goroutine* g) noexcept {
   return true;
 }
 
+// A goroutine computes on and on without a call into weft, and those behind it wait although the other Ps, busy with
+// their own, never come to steal: they go to the global queue, where everybody looks.
+void redistribute(processor* p) noexcept {
+  std::size_t moved = 0;
+  {
+    base::lock_guard guard(sched.lock);
+    // An only P is taken from without locked instructions, and it has nobody to give to.
+    if (sched.procs.load(std::memory_order_acquire) == 1 || sched.stopping.load(std::memory_order_relaxed)) return;
+    runnable* batch[processor::ring_size / 2];
+    while (const std::uint32_t n = p->ring.grab_half(batch)) {
+      for (std::uint32_t i = 0; i < n; ++i) sched.global.push(batch[i]);
+      moved += n;
+    }
+    if (runnable* next = p->runnext.exchange(nullptr, std::memory_order_acq_rel)) {
+      sched.global.push(next);
+      ++moved;
+    }
+    sched.global_size.store(sched.global.size(), std::memory_order_release);
+  }
+  sched.redistributed.fetch_add(moved, std::memory_order_relaxed);
+  if (moved != 0) wake_processor();
+}
+
 // The goroutines that shared a slice through runnext have had their time: the next choice is a new one.
 void end_slices(std::int64_t now) noexcept {
   const int procs = sched.procs.load(std::memory_order_acquire);
@@ -57,6 +80,7 @@ void end_slices(std::int64_t now) noexcept {
       p->seen_when = now;
     } else if (now - p->seen_when >= slice) {
       p->seen_when = now;
+      if (p->attention.load(std::memory_order_relaxed)) redistribute(p);  // it has not come for a whole slice
       p->attention.store(true, std::memory_order_relaxed);
       sched.slices_ended.fetch_add(1, std::memory_order_relaxed);
     }

@@ -55,7 +55,7 @@ TEST(a_stack, of_default_size_can_be_used_up) {
 }
 
 TEST(a_stack, has_the_size_that_the_options_of_run_say) {
-  for (const std::size_t size : {64 * kib, 100 * kib, 1024 * kib, 16 * 1024 * kib}) {
+  for (const std::size_t size : {64 * kib, 100 * kib, 1024 * kib, 4 * 1024 * kib}) {
     weft::run(
         [size] {
           use_stack(size - nearly_all);
@@ -70,7 +70,7 @@ TEST(a_stack, has_the_size_that_the_options_of_go_say) {
     std::atomic<int> done = 0;
     int spawned = 0;
     for (int round = 0; round < 3; ++round) {
-      for (const std::size_t size : {64 * kib, 100 * kib, 512 * kib, 1024 * kib, 16 * 1024 * kib}) {
+      for (const std::size_t size : {64 * kib, 100 * kib, 512 * kib, 1024 * kib, 4 * 1024 * kib}) {
         weft::go({.name = "sized", .stack_size = size}, [&done, size] {
           use_stack(size - nearly_all);
           ++done;

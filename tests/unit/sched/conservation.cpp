@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(procs, work, testing::Values(2, 8, 32), testing::PrintT
 // What lies alone in a runnext may be left to its P for a while, or to sysmon. So these wait for all but one.
 
 TEST_P(work, of_a_burst_is_done_by_others_while_the_spawner_keeps_its_p) {
-  watch_rounds(200, sysmon::asleep, [&] {
+  watch_rounds(60, sysmon::asleep, [&] {
     for (const int burst : {3, 17, 300}) {
       const auto before = read_sched_stats();
       std::atomic<int> ran = 0;
@@ -161,7 +161,7 @@ TEST_P(work, of_a_burst_is_done_by_others_while_the_spawner_keeps_its_p) {
 }
 
 TEST_P(work, of_a_pair_is_begun_by_another_while_the_spawner_keeps_its_p) {
-  watch_rounds(2000, sysmon::asleep, [&] {
+  watch_rounds(500, sysmon::asleep, [&] {
     std::atomic<int> ran = 0;
     weft::go([&ran] { ++ran; });
     weft::go([&ran] { ++ran; });
@@ -171,7 +171,7 @@ TEST_P(work, of_a_pair_is_begun_by_another_while_the_spawner_keeps_its_p) {
 }
 
 TEST_P(work, of_a_single_goroutine_is_done_by_another_while_the_spawner_keeps_its_p) {
-  watch_rounds(2000, sysmon::awake, [&] {
+  watch_rounds(500, sysmon::awake, [&] {
     std::atomic<bool> ran = false;
     weft::go([&ran] { ran = true; });
     test::spin_until([&] { return ran.load(); });
@@ -200,7 +200,7 @@ TEST_P(work, that_lasts_makes_every_p_busy) {
 }
 
 TEST_P(work, of_those_that_one_goroutine_woke_is_done_by_others_while_it_keeps_its_p) {
-  watch_rounds(100, sysmon::asleep, [&] {
+  watch_rounds(50, sysmon::asleep, [&] {
     constexpr int count = 40;
     weft::detail::event gate;
     std::atomic<int> waiting = 0;
@@ -231,7 +231,7 @@ TEST_P(work, of_a_tree_of_goroutines_that_all_keep_their_ps_a_while_is_shared) {
       ++ended;
     }
   };
-  watch_rounds(40, sysmon::asleep, [&] {
+  watch_rounds(20, sysmon::asleep, [&] {
     std::atomic<int> ended = 0;
     weft::go(tree{ended}, 6);
     weft::go(tree{ended}, 6);
@@ -245,7 +245,7 @@ TEST_P(work, that_plain_threads_spawn_is_done_while_a_goroutine_keeps_its_p) {
   {
     watcher w;
     sysmon_kept_asleep quiet;
-    for (int round = 0; round < rounds(100) || w.looks() < 10; ++round) {
+    for (int round = 0; round < rounds(50) || w.looks() < 10; ++round) {
       std::atomic<bool> keeps = false;
       std::atomic<bool> release = false;
       std::atomic<int> ran = 0;

@@ -199,7 +199,7 @@ TEST(a_goroutine_in_user_code, that_calls_weft_in_a_stopped_world_waits_for_the_
 // With one P it has its turn when main has ended and the stop is on its way. The next run gives its P back to it, and
 // there are others now that steal from that P.
 TEST(a_goroutine_in_user_code, keeps_its_p_when_the_world_grows) {
-  const int rounds = static_cast<int>(test::scaled(100, 50, 50));
+  const int rounds = static_cast<int>(test::scaled(30, 20, 20));
   for (int round = 0; round < rounds; ++round) {
     tally t;
     std::atomic<bool> release = false;
@@ -269,7 +269,7 @@ class outsiders {
 };
 
 TEST(goroutines_that_plain_threads_spawn_during_a_stop, are_not_lost) {
-  const int rounds = static_cast<int>(test::scaled(20, 8, 5));
+  const int rounds = static_cast<int>(test::scaled(8, 5, 4));
   tally t;
   {
     outsiders threads(3, t);
@@ -289,7 +289,7 @@ TEST(goroutines_that_plain_threads_spawn_during_a_stop, are_not_lost) {
 }
 
 TEST(everything_at_once, is_not_lost) {
-  const int rounds = static_cast<int>(test::scaled(10, 4, 2));
+  const int rounds = static_cast<int>(test::scaled(4, 2, 2));
   tally t;
   {
     outsiders threads(2, t);
