@@ -44,8 +44,24 @@ bool work_is_left_lying() {
   return false;
 }
 
-// Looks every few milliseconds while it lives, and ends the program if work lies there at too many looks in a row: who
-// waits for that work would wait for ever.
+// Who waits for work to be done counts how often it has looked, and gives up its core each time: so other threads of
+// the program that can run have run, too, since this number was smaller. The kernel may have kept all of them from
+// their cores for long, in the middle of whatever they did; that says nothing about the scheduler.
+std::atomic<long> beats = 0;
+
+// Keeps the P.
+template <class Condition>
+void spin_until(Condition condition, int line = __builtin_LINE()) {
+  test::spin_until(
+      [&] {
+        ++beats;
+        return condition();
+      },
+      __FILE__, line);
+}
+
+// Looks every few milliseconds while it lives, and ends the program if work lies there at too many looks in a row, with
+// many beats between any two of them: who waits for that work would wait for ever.
 class watcher {
  public:
   watcher() : thread_([this] { watch(); }) {}
@@ -58,12 +74,19 @@ class watcher {
   long looks() const { return looks_; }
 
  private:
-  static constexpr int too_many = 50;
+  static constexpr int too_many = 20;
+  static constexpr long many_beats = 200;
 
   void watch() {
-    for (int in_a_row = 0; !stop_; ++looks_) {
-      in_a_row = work_is_left_lying() ? in_a_row + 1 : 0;
-      if (in_a_row == too_many) report();
+    int in_a_row = 0;
+    for (long last = beats; !stop_; ++looks_) {
+      if (!work_is_left_lying()) {
+        in_a_row = 0;
+        last = beats;
+      } else if (beats - last > many_beats) {
+        if (++in_a_row == too_many) report();
+        last = beats;
+      }
       std::this_thread::sleep_for(std::chrono::milliseconds(in_a_row == 0 ? 1 : 4));
     }
   }
@@ -149,7 +172,7 @@ TEST_P(work, of_a_burst_is_done_by_others_while_the_spawner_keeps_its_p) {
       const auto before = read_sched_stats();
       std::atomic<int> ran = 0;
       for (int i = 0; i < burst; ++i) weft::go([&ran] { ++ran; });
-      test::spin_until([&] { return ran >= burst - 1; });
+      spin_until([&] { return ran >= burst - 1; });
       const auto after = read_sched_stats();
       // Nobody ends our slice, so they were taken from this P: from its ring and runnext, or by way of the global
       // queue.
@@ -165,7 +188,7 @@ TEST_P(work, of_a_pair_is_begun_by_another_while_the_spawner_keeps_its_p) {
     std::atomic<int> ran = 0;
     weft::go([&ran] { ++ran; });
     weft::go([&ran] { ++ran; });
-    test::spin_until([&] { return ran >= 1; });
+    spin_until([&] { return ran >= 1; });
     test::await([&] { return ran == 2; });
   });
 }
@@ -174,7 +197,7 @@ TEST_P(work, of_a_single_goroutine_is_done_by_another_while_the_spawner_keeps_it
   watch_rounds(500, sysmon::awake, [&] {
     std::atomic<bool> ran = false;
     weft::go([&ran] { ran = true; });
-    test::spin_until([&] { return ran.load(); });
+    spin_until([&] { return ran.load(); });
   });
 }
 
@@ -187,13 +210,13 @@ TEST_P(work, that_lasts_makes_every_p_busy) {
     for (int i = 0; i < count; ++i) {
       weft::go([&] {
         ++busy;
-        test::spin_until([&] { return release.load(); });
+        spin_until([&] { return release.load(); });
         ++ended;
       });
     }
     // We keep one P; each of the others has one of them.
-    test::spin_until([&] { return busy == procs() - 1; });
-    test::spin_until([] { return sched.idle_ps == 0; });
+    spin_until([&] { return busy == procs() - 1; });
+    spin_until([] { return sched.idle_ps == 0; });
     release = true;
     test::await([&] { return ended == count; });
   });
@@ -214,7 +237,7 @@ TEST_P(work, of_those_that_one_goroutine_woke_is_done_by_others_while_it_keeps_i
     }
     test::await([&] { return waiting == count; });
     gate.set();
-    test::spin_until([&] { return ran >= count - 1; });
+    spin_until([&] { return ran >= count - 1; });
     test::await([&] { return ran == count; });
   });
 }
@@ -235,7 +258,7 @@ TEST_P(work, of_a_tree_of_goroutines_that_all_keep_their_ps_a_while_is_shared) {
     std::atomic<int> ended = 0;
     weft::go(tree{ended}, 6);
     weft::go(tree{ended}, 6);
-    test::spin_until([&] { return ended >= 127; });
+    spin_until([&] { return ended >= 127; });
     test::await([&] { return ended == 254; });
   });
 }
@@ -251,7 +274,7 @@ TEST_P(work, that_plain_threads_spawn_is_done_while_a_goroutine_keeps_its_p) {
       std::atomic<int> ran = 0;
       weft::go([&] {
         keeps = true;
-        test::spin_until([&] { return release.load(); });
+        spin_until([&] { return release.load(); });
         ++ran;
       });
       test::await([&] { return keeps.load(); });
