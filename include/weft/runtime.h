@@ -36,6 +36,7 @@ struct sched_stats {
   std::uint64_t spins = 0, wakeups = 0, sleeps = 0;                        // Ms
   std::uint64_t futile_wakes = 0, missed_wakes = 0;
   std::uint64_t slices_ended = 0, preempted = 0;                           // by sysmon; goroutines that gave way
+  std::uint64_t backlog_preemptions = 0;                                   // asked to, for filling the global queue too fast
   std::uint64_t blocking_calls = 0, blocking_retaken = 0;                  // blocking(); those whose P was taken meanwhile,
   std::uint64_t blocking_handed_over = 0;                                  // and of these, those that gave it away at once
   std::uint64_t handoffs = 0;                                              // Ps given to another thread

@@ -38,6 +38,7 @@ struct processor_counters {
   base::counter runnext_steals, runnext_spared;              // grace over; owner was about to run it
   base::counter spins;                       // Ms that began to spin
   base::counter preempted_slices;            // slices ended cooperatively
+  base::counter backlog_preemptions;         // slices ended early: the goroutine fills the global queue too fast
   base::counter calls_retaken, calls_handed_over;            // blocking calls whose P was taken; those at their beginning
   base::counter timers_started, timers_stolen;  // stolen: runs of another P's due timers
 };

@@ -74,6 +74,7 @@ sched_stats read_sched_stats() {
   s.missed_wakes = sched.missed_wakes.load(std::memory_order_relaxed);
   s.slices_ended = sched.slices_ended.load(std::memory_order_relaxed);
   s.preempted = sum(&c::preempted_slices);
+  s.backlog_preemptions = sum(&c::backlog_preemptions);
   for_each_processor([&](const processor& p) { s.blocking_calls += p.calls.load(std::memory_order_relaxed); });
   s.blocking_retaken = sum(&c::calls_retaken);
   s.blocking_handed_over = sum(&c::calls_handed_over);

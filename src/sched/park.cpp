@@ -87,8 +87,7 @@ machine* attend(machine* m) noexcept {
   m->p->counters.preempted_slices.bump();
   gmp::transition(*g, status::running, status::runnable);
   m->after = {&after_preemption, g, nullptr, nullptr};
-  switch_to_g0(m, g);
-  return current_machine();
+  return switch_to_g0(m, g);
 }
 
 goroutine* thread_stand_in() noexcept {
@@ -115,20 +114,17 @@ goroutine* self() noexcept {
 }
 
 void park(commit_fn commit, void* arg, wait_reason why) noexcept {
-  machine* m = enter();
+  machine* m = enter_outermost();
   if (m == nullptr) return park_thread(commit, arg, why);
   goroutine* g = m->curg;
   g->reason = why;
   g->waiting_since.store(sched::sched.coarse_now.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  m->p->counters.parks.bump();
+  processor* p = m->p;
+  p->counters.parks.bump();
   gmp::transition(*g, status::running, status::waiting);
   m->after = {&after_park, g, commit, arg};
-  if (goroutine* to = pick_goroutine(m)) {
-    switch_to(m, g, to);
-  } else {
-    switch_to_g0(m, g);
-  }
-  leave(current_machine());
+  goroutine* to = pick_goroutine(m, p);
+  leave_outermost(to != nullptr ? switch_to(m, g, to) : switch_to_g0(m, g));
 }
 
 void ready(goroutine* g) noexcept {
@@ -152,7 +148,7 @@ namespace weft {
 
 void yield() {
   using namespace weft::sched;
-  machine* m = enter();
+  machine* m = enter_outermost();
   if (m == nullptr) {
     ::sched_yield();
     return;
@@ -162,7 +158,7 @@ void yield() {
   p->counters.yields.bump();
   gmp::transition(*g, status::running, status::runnable);
   m->after.from = g;
-  if (goroutine* to = pick_goroutine(m)) {
+  if (goroutine* to = pick_goroutine(m, p)) {
     if (p->alone) {
       // Nobody else takes from this ring, so the goroutine may stand there before it is off its stack.
       put_last(p, g);
@@ -170,12 +166,12 @@ void yield() {
     } else {
       m->after.run = &after_yield;
     }
-    switch_to(m, g, to);
+    m = switch_to(m, g, to);
   } else {
     m->after.run = &after_yield_to_g0;
-    switch_to_g0(m, g);
+    m = switch_to_g0(m, g);
   }
-  leave(current_machine());
+  leave_outermost(m);
 }
 
 void checkpoint() {

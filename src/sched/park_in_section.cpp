@@ -11,15 +11,12 @@ void park_in_section(machine* m, parked_hook hook, void* arg, detail::wait_reaso
   goroutine* g = m->curg;
   g->reason = why;
   g->waiting_since.store(sched.coarse_now.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  m->p->counters.parks.bump();
+  processor* p = m->p;
+  p->counters.parks.bump();
   gmp::transition(*g, status::running, status::waiting);
   m->after = {hook, g, nullptr, arg};
-  if (goroutine* to = pick_goroutine(m)) {
-    switch_to(m, g, to);
-  } else {
-    switch_to_g0(m, g);
-  }
-  leave(current_machine());
+  goroutine* to = pick_goroutine(m, p);
+  leave_outermost(to != nullptr ? switch_to(m, g, to) : switch_to_g0(m, g));
 }
 
 void ready_in_section(machine* m, goroutine* g) noexcept {

@@ -12,6 +12,15 @@ void global_size_changed() noexcept WEFT_REQUIRES(sched.lock) {
   sched.global_size.store(sched.global.size(), std::memory_order_release);
 }
 
+// So many wait in the global queue already that the next ones' memory would be cold before they run: whoever keeps adding
+// to them queues up behind them at its next preemption point, as it would at the end of its slice.
+constexpr std::size_t backlog = 4096;
+
+void end_slice_for_backlog(processor* p) noexcept {
+  p->attention.store(true, std::memory_order_relaxed);
+  p->counters.backlog_preemptions.bump();
+}
+
 // Half of the full ring and the newcomer, in one batch under one lock.
 bool overflow(processor* p, runnable* r) noexcept {
   runnable* batch[processor::ring_size / 2];
@@ -22,6 +31,7 @@ bool overflow(processor* p, runnable* r) noexcept {
   sched.global.push(r);
   global_size_changed();
   p->counters.overflows.bump();
+  if (sched.global.size() >= backlog) end_slice_for_backlog(p);
   return true;
 }
 
@@ -43,7 +53,7 @@ bool put_next(processor* p, runnable* r) noexcept {
   return false;
 }
 
-void put_last(processor* p, runnable* r) noexcept {
+void put_last_overflowing(processor* p, runnable* r) noexcept {
   while (!p->ring.push(r)) {
     if (overflow(p, r)) return;
   }
@@ -72,7 +82,7 @@ runnable* take_global_batch(processor* p) noexcept {
   const auto procs = static_cast<std::size_t>(sched.procs.load(std::memory_order_acquire));
   const std::size_t n = std::min({size, size / procs + 1, std::size_t{processor::ring_size / 2}});
   auto* first = static_cast<runnable*>(sched.global.pop());
-  prefetch(first);
+  base::prefetch(first);
   runnable* batch[processor::ring_size / 2];
   std::uint32_t taken = 0;
   while (taken + 1 < n) batch[taken++] = static_cast<runnable*>(sched.global.pop());

@@ -1,6 +1,7 @@
 // Putting goroutines into queues and taking them out: runnext, the P's ring, the global queue.
 #pragma once
 
+#include "base/prefetch.h"
 #include "sched/scheduler.h"
 
 namespace weft::sched {
@@ -12,7 +13,10 @@ namespace weft::sched {
 bool put_next(processor* p, runnable* r) noexcept;
 
 // To the back of the ring; a full ring moves half of itself, and the newcomer, to the global queue in one batch.
-void put_last(processor* p, runnable* r) noexcept;
+void put_last_overflowing(processor* p, runnable* r) noexcept;
+[[gnu::always_inline]] inline void put_last(processor* p, runnable* r) noexcept {
+  if (!p->ring.push(r)) [[unlikely]] put_last_overflowing(p, r);
+}
 
 // To the global queue, for those without a P and for preempted goroutines.
 void put_global(runnable* r) noexcept;
@@ -31,7 +35,6 @@ inline constexpr std::uint32_t longest_streak = 256;
 inline constexpr std::uint32_t timer_ticks = 4;
 bool timers_due(const processor* p) noexcept;
 
-inline void prefetch(const void* p) noexcept { __builtin_prefetch(p, 0, 3); }
 
 [[gnu::always_inline]] inline runnable* take_runnext(processor* p) noexcept {
   runnable* r = p->runnext.load(std::memory_order_relaxed);
@@ -57,7 +60,7 @@ inline void prefetch(const void* p) noexcept { __builtin_prefetch(p, 0, 3); }
     put_last(p, r);
   }
   p->runnext_streak = 0;
-  prefetch(p->ring.peek_second());
+  base::prefetch(p->ring.peek_second());
   runnable* r = p->alone ? p->ring.pop_unshared() : p->ring.pop();
   if (r == nullptr) return nullptr;
   p->sched_tick.store(p->sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

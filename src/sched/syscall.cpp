@@ -95,8 +95,7 @@ machine* regain_after_loss(machine* m) noexcept {
   }
   gmp::transition(*g, status::detached, status::runnable);
   m->after = {&after_loss, g, nullptr, nullptr};
-  switch_to_g0(m, g);
-  return current_machine();
+  return switch_to_g0(m, g);
 }
 
 // In a section, on an M that is marked as being in a call.
