@@ -81,8 +81,13 @@ struct processor {
   std::uint32_t seen_tick = 0;
   std::uint32_t seen_picks = 0;
   std::int64_t seen_when = 0;
+  bool asked = false;            // to give way, in this slice
+  std::int64_t next_look = 0;    // into the slice: whether it sleeps in the kernel
   std::uint32_t seen_calls = 0;
   std::int64_t seen_call_when = 0;
+
+  // The owner: whoever runs next has a new time slice.
+  void begin_slice() noexcept { sched_tick.store(sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 
   bool has_work() const noexcept { return runnext.load(std::memory_order_seq_cst) != nullptr || !ring.empty(); }
 };

@@ -7,6 +7,7 @@
 
 #include "base/delay.h"
 #include "os/clock.h"
+#include "sched/fork.h"
 #include "sched/idle.h"
 #include "sched/next.h"
 #include "sched/queues.h"
@@ -63,6 +64,7 @@ void after_preemption(machine*, goroutine* from, const gmp::after_switch&) noexc
 }
 
 void park_thread(detail::commit_fn commit, void* arg, detail::wait_reason why) noexcept {
+  if (in_forked_child()) no_runtime_in_child();
   goroutine* g = thread_stand_in();
   g->reason = why;
   gmp::transition(*g, status::running, status::waiting);
@@ -75,6 +77,7 @@ void park_thread(detail::commit_fn commit, void* arg, detail::wait_reason why) n
 }
 
 void ready_from_outside(goroutine* g) noexcept {
+  if (in_forked_child()) no_runtime_in_child();
   put_global(g);
   wake_processor();
 }
@@ -85,6 +88,10 @@ machine* attend(machine* m) noexcept {
   goroutine* g = m->curg;
   if (g == nullptr) return m;  // on g0: find_work looks by itself
   m->p->counters.preempted_slices.bump();
+  return move_to_global(m, g);
+}
+
+machine* move_to_global(machine* m, goroutine* g) noexcept {
   gmp::transition(*g, status::running, status::runnable);
   m->after = {&after_preemption, g, nullptr, nullptr};
   return switch_to_g0(m, g);
@@ -123,7 +130,7 @@ void park(commit_fn commit, void* arg, wait_reason why) noexcept {
   p->counters.parks.bump();
   gmp::transition(*g, status::running, status::waiting);
   m->after = {&after_park, g, commit, arg};
-  goroutine* to = pick_goroutine(m, p);
+  goroutine* to = g->own_machine == nullptr ? pick_goroutine(m, p) : nullptr;
   leave_outermost(to != nullptr ? switch_to(m, g, to) : switch_to_g0(m, g));
 }
 
@@ -156,6 +163,7 @@ void yield() {
   goroutine* g = m->curg;
   processor* p = m->p;
   p->counters.yields.bump();
+  if (g->own_machine != nullptr) [[unlikely]] return leave_outermost(move_to_global(m, g));
   gmp::transition(*g, status::running, status::runnable);
   m->after.from = g;
   if (goroutine* to = pick_goroutine(m, p)) {

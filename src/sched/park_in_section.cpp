@@ -1,5 +1,6 @@
 #include "sched/park_in_section.h"
 
+#include "sched/fork.h"
 #include "sched/idle.h"
 #include "sched/next.h"
 #include "sched/park.h"
@@ -15,7 +16,7 @@ void park_in_section(machine* m, parked_hook hook, void* arg, detail::wait_reaso
   p->counters.parks.bump();
   gmp::transition(*g, status::running, status::waiting);
   m->after = {hook, g, nullptr, arg};
-  goroutine* to = pick_goroutine(m, p);
+  goroutine* to = g->own_machine == nullptr ? pick_goroutine(m, p) : nullptr;
   leave_outermost(to != nullptr ? switch_to(m, g, to) : switch_to_g0(m, g));
 }
 
@@ -32,6 +33,7 @@ void ready_in_section(machine* m, goroutine* g) noexcept {
 
 void park_thread_until(detail::commit_fn commit, bool (*expire)(void*) noexcept, void* arg, detail::wait_reason why,
                        std::int64_t deadline_ns) noexcept {
+  if (in_forked_child()) no_runtime_in_child();
   goroutine* g = thread_stand_in();
   g->reason = why;
   gmp::transition(*g, status::running, status::waiting);

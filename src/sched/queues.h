@@ -21,6 +21,14 @@ void put_last_overflowing(processor* p, runnable* r) noexcept;
 // To the global queue, for those without a P and for preempted goroutines.
 void put_global(runnable* r) noexcept;
 
+// Under the lock: the count that everybody looks at, after a change to the global queue or the list of the stopped.
+void global_size_changed() noexcept WEFT_REQUIRES(sched.lock);
+
+// A goroutine stopped in place queues up, behind all that are in the global queue now.
+void put_stopped(goroutine* g) noexcept WEFT_REQUIRES(sched.lock);
+// The first of them, whoever else waits; null if there is none.
+goroutine* take_stopped() noexcept WEFT_REQUIRES(sched.lock);
+
 // One from the front of the global queue.
 runnable* take_global_one(processor* p) noexcept WEFT_REQUIRES(sched.lock);
 
@@ -63,7 +71,7 @@ bool timers_due(const processor* p) noexcept;
   base::prefetch(p->ring.peek_second());
   runnable* r = p->alone ? p->ring.pop_unshared() : p->ring.pop();
   if (r == nullptr) return nullptr;
-  p->sched_tick.store(p->sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  p->begin_slice();
   return r;
 }
 
