@@ -1,12 +1,13 @@
 // The order of the sources: stop request, own timers, every 61st time the global queue, runnext, own ring, the global
-// queue (a fair share), (network without blocking), stealing, then under the lock what is shared once more, then the P
-// goes idle, every queue is looked at once more, and the M sleeps: one of them until the next timer.
+// queue (a fair share), the network without waiting, stealing, then under the lock what is shared once more, then the P
+// goes idle, every queue is looked at once more, and the M sleeps: one of them in the poller, until the next timer.
 #include "sched/find_work.h"
 
 #include "base/delay.h"
 #include "base/pause.h"
 #include "os/clock.h"
 #include "sched/idle.h"
+#include "sched/netpoll.h"
 #include "sched/queues.h"
 #include "sched/steal.h"
 #include "sched/timers.h"
@@ -103,15 +104,32 @@ runnable* go_idle(machine* m) noexcept {
   return nullptr;
 }
 
-// Something appeared between the last look and the sleep: take a P again if there is one.
-bool come_back(machine* m) noexcept {
+// Takes a P again if there is one.
+bool regain(machine* m) noexcept {
   base::lock_guard guard(sched.lock);
   if (sched.stopping.load(std::memory_order_relaxed)) return false;
   processor* p = take_idle_processor();
   if (p == nullptr) return false;
   acquire(m, p);
+  return true;
+}
+
+// Something appeared between the last look and the sleep.
+bool come_back(machine* m) noexcept {
+  if (!regain(m)) return false;
   become_spinning(m);
   return true;
+}
+
+// One M sleeps in the poller. If it comes back for goroutines, it has what it needs and looks for nothing; if for a
+// timer, it is a spinner like any that was woken for work. True: it has a P.
+bool sleep_in_poller(machine* m) noexcept {
+  poll::events found;
+  if (!wait_for_events(found)) return false;
+  if (found.ready.empty()) return come_back(m);
+  regain(m);
+  ready_all(found.ready, m->p);
+  return m->p != nullptr;
 }
 
 // `spared`: the only work in sight were runnexts that their Ps keep consuming. Then a runnext alone does not keep this
@@ -131,7 +149,7 @@ void sleep_unless_work_appeared(machine* m, bool spared) noexcept {
   // does not look at runnexts must make the stores visible first.
   const bool leave_runnexts = spared && barrier_everywhere();
   if ((leave_runnexts ? any_queued_work() : any_work()) && come_back(m)) return;
-  if (wait_for_timers() && come_back(m)) return;
+  if (sleep_in_poller(m)) return;
   sleep_machine(m);
 }
 
@@ -160,6 +178,7 @@ runnable* find_work(machine* m) noexcept {
     if (runnable* r = take_runnext(p)) return r;  // inherits the slice
     if (runnable* r = from_ring(p)) return in_new_slice(p, r);
     if (runnable* r = from_global(p)) return in_new_slice(p, r);
+    if (poll_network(p)) continue;
     bool spared = false;
     if (may_spin(m)) {
       if (runnable* r = steal_or_spin(m, spared)) return in_new_slice(p, r);

@@ -4,17 +4,20 @@
 
 #include "os/clock.h"
 #include "sched/idle.h"
+#include "sched/netpoll.h"
 #include "sched/stack.h"
 #include "sched/syscall.h"
+#include "sched/timers.h"
 
 namespace weft::sched {
 namespace {
 
 constexpr std::int64_t shortest_nap = 20'000;
 constexpr std::int64_t longest_nap = 10'000'000;
-constexpr std::int64_t watch_nap = 200'000;   // while nobody is woken for a lone runnext
+constexpr std::int64_t watch_nap = 200'000;   // while nobody is woken for a lone runnext, or nobody waits in the poller
 constexpr int naps_before_backoff = 50;
 constexpr std::int64_t slice = 10'000'000;
+constexpr std::int64_t poll_every = 10'000'000;
 constexpr std::int64_t scavenge_every = 1'000'000'000;
 
 struct watch {
@@ -24,6 +27,9 @@ struct watch {
   int futile_left = 0;           // naps until waking for a lone runnext is tried again
   int futile_span = 1;
   int futile_rest = 0;           // naps without it until the span is forgotten
+  std::uint64_t seen_polls = 0;  // how often somebody had polled, and since when it is so many
+  std::int64_t seen_polls_when = 0;
+  bool poller_missing = false;   // at the last look, with an idle P
 };
 
 bool everything_idle() noexcept {
@@ -164,6 +170,26 @@ void rescue(watch& w) noexcept {
   end_futility(w, stuck);
 }
 
+// Idle Ps, and nobody waits in the poller on their behalf: the M that left it last has been busy for a whole nap, or it
+// comes to look at the network time and again, but not at the timers of the idle Ps. Or all Ps are busy, and nobody has
+// looked at the network for long.
+void watch_poller(watch& w, std::int64_t now) noexcept {
+  const bool missing = poller_is_missing() && sched.idle_ps.load(std::memory_order_relaxed) != 0 &&
+                       sched.spinning.load(std::memory_order_relaxed) == 0;
+  const std::uint64_t polls = sched.polls.load(std::memory_order_relaxed) + sched.poll_waits.load(std::memory_order_relaxed);
+  const bool nobody_came = polls == w.seen_polls;
+  if (!nobody_came) {
+    w.seen_polls = polls;
+    w.seen_polls_when = now;
+  }
+  const std::int64_t timer = missing ? next_timer() : 0;
+  if (missing && ((w.poller_missing && nobody_came) || (timer != 0 && timer <= now))) wake_processor();
+  w.poller_missing = missing;
+  if (now - w.seen_polls_when < poll_every) return;
+  w.seen_polls_when = now;
+  poll_for_all();
+}
+
 void scavenge(watch& w, std::int64_t now) noexcept {
   if (now - w.scavenged < scavenge_every) return;
   w.scavenged = now;
@@ -186,6 +212,11 @@ void sleep_while_idle(watch& w) noexcept {
   w.scavenged = os::now_ns();
 }
 
+std::int64_t next_nap(const watch& w) noexcept {
+  if (sched.futile.load(std::memory_order_relaxed)) return watch_nap;
+  return w.poller_missing ? std::min(w.nap, watch_nap) : w.nap;
+}
+
 void choose_nap(watch& w, bool busy) noexcept {
   w.quiet = busy ? 0 : w.quiet + 1;
   if (busy) w.nap = shortest_nap;
@@ -202,8 +233,7 @@ void wake_sysmon() noexcept {
 void sysmon_loop() noexcept {
   watch w;
   for (;;) {
-    const bool watching = sched.futile.load(std::memory_order_relaxed);
-    os::sleep_thread_ns(watching ? watch_nap : w.nap);
+    os::sleep_thread_ns(next_nap(w));
     if (everything_idle()) {
       sleep_while_idle(w);
       w.nap = shortest_nap;
@@ -214,6 +244,7 @@ void sysmon_loop() noexcept {
     const bool retook = retake_from_calls(now);
     end_slices(now);
     rescue(w);
+    watch_poller(w, now);
     scavenge(w, now);
     choose_nap(w, retook);
   }
