@@ -45,6 +45,10 @@ runnable* from_global_on_tick(processor* p) noexcept {
   return r;
 }
 
+void poll_network_on_tick(processor* p) noexcept {
+  if (p->picks.load(std::memory_order_relaxed) % network_ticks == 0) poll_network(p);
+}
+
 runnable* from_ring(processor* p) noexcept { return p->ring.pop(); }
 
 runnable* from_global(processor* p) noexcept {
@@ -175,6 +179,7 @@ runnable* find_work(machine* m) noexcept {
     std::int64_t now = 0;
     run_timers(p, now);
     if (runnable* r = from_global_on_tick(p)) return in_new_slice(p, r);
+    poll_network_on_tick(p);
     if (runnable* r = take_runnext(p)) return r;  // inherits the slice
     if (runnable* r = from_ring(p)) return in_new_slice(p, r);
     if (runnable* r = from_global(p)) return in_new_slice(p, r);

@@ -540,7 +540,7 @@ TEST_P(tcp, urgent_data_does_not_stop_a_reader) {
     }
     pair.a.close();
     crew.wait();
-    EXPECT_EQ(received.size(), 20u * 11);
+    EXPECT_GE(received.size(), 20u * 11);  // an urgent byte that another one overtakes becomes an ordinary one
   });
 }
 
