@@ -67,7 +67,7 @@ waiter* slot::take(bool leave_ready) noexcept {
     base::delay();
     // [slot.waiter]. Also `ready` is written anew: who uses it up must see what was noted in the descriptor before.
     const bool vacant = state == idle || state == ready;
-    if (!word_.compare_exchange_weak(state, vacant ? ready : idle, std::memory_order_acq_rel, std::memory_order_seq_cst)) {
+    if (!word_.compare_exchange_weak(state, vacant ? ready : idle, std::memory_order_seq_cst)) {
       continue;
     }
     if (vacant) return nullptr;
