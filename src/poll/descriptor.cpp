@@ -31,7 +31,7 @@ void add_chunk() noexcept WEFT_REQUIRES(pool.lock) {
 
 bool any_waiter() noexcept { return waiters.load(std::memory_order_seq_cst) > 0; }  // [poll.count]
 
-std::uint64_t waiter_count() noexcept { return static_cast<std::uint64_t>(waiters.load(std::memory_order_relaxed)); }
+std::uint64_t waiter_count() noexcept { return static_cast<std::uint64_t>(waiters.load(std::memory_order_acquire)); }
 
 announced slot::announce(waiter& w) noexcept {
   waiters.fetch_add(1, std::memory_order_seq_cst);  // [poll.count] before it can be taken, so that the count is never too low

@@ -121,6 +121,6 @@ void put_descriptor(descriptor* d) noexcept;
 // [poll.count] seq_cst: a waiter that comes from a plain thread counts itself and then looks whether somebody polls; an M
 // that does not poll says so and then looks at the count.
 bool any_waiter() noexcept;
-std::uint64_t waiter_count() noexcept;
+std::uint64_t waiter_count() noexcept;  // acquire: what whoever is counted did before, has happened
 
 }  // namespace weft::poll

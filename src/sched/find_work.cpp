@@ -75,16 +75,18 @@ bool any_queued_work() noexcept {
 }
 
 // Steals, and if there is nothing to steal keeps an eye on the queues for a moment. Looking is not free for the others:
-// each look pulls their cache lines over, so it is done at intervals.
+// each look pulls their cache lines over, so it is done at intervals. Where goroutines wait for descriptors it is better
+// spent sleeping: what comes next most likely comes from outside, from a process that may need this core.
 runnable* steal_or_spin(machine* m, bool& spared) noexcept {
   if (!m->spinning) become_spinning(m);
+  const std::int64_t patience = poll::any_waiter() ? 0 : spin_ns;
   const std::int64_t began = os::now_ns();
   for (std::int64_t next_look = began;;) {
     const steal_result s = steal(m);
     if (s.found != nullptr) return s.found;
     spared |= s.spared;
     std::int64_t now = os::now_ns();
-    if (sched.stopping.load(std::memory_order_relaxed) || now - began >= spin_ns) return nullptr;
+    if (sched.stopping.load(std::memory_order_relaxed) || now - began >= patience) return nullptr;
     next_look = now + spin_interval_ns;
     while (now < next_look) {
       for (int i = 0; i < 16; ++i) base::cpu_pause();
@@ -133,7 +135,9 @@ bool sleep_in_poller(machine* m) noexcept {
   if (found.ready.empty()) return come_back(m);
   regain(m);
   ready_all(found.ready, m->p);
-  return m->p != nullptr;
+  if (m->p == nullptr) return false;
+  if (sched.poller_stays_away.load(std::memory_order_relaxed)) wake_processor();
+  return true;
 }
 
 // `spared`: the only work in sight were runnexts that their Ps keep consuming. Then a runnext alone does not keep this

@@ -75,11 +75,22 @@ void ready_anywhere(poll::ready_list& list) noexcept {
   if (any) wake_processor();
 }
 
+constexpr std::int64_t short_absence_ns = 100'000;
+
+// Somebody is at the poller again, having left it with events.
+void poller_is_back() noexcept {
+  const std::int64_t left = sched.poller_left.load(std::memory_order_relaxed);
+  if (left == 0) return;
+  sched.poller_left.store(0, std::memory_order_relaxed);
+  sched.poller_stays_away.store(os::now_ns() - left > short_absence_ns, std::memory_order_relaxed);
+}
+
 // One at a time: who comes second would find nothing but the first one's cache lines. While an M waits in the poller, it
 // gets the events.
 bool poll_now(poll::events& found) noexcept {
   if (!poll::any_waiter() || sched.poll_until.load(std::memory_order_relaxed) != 0) return false;
   if (sched.polling.load(std::memory_order_relaxed) || sched.polling.exchange(true, std::memory_order_acquire)) return false;
+  poller_is_back();
   poll::poll(found);
   sched.polls.fetch_add(1, std::memory_order_relaxed);
   sched.polling.store(false, std::memory_order_release);
@@ -147,6 +158,7 @@ bool wait_for_events(poll::events& found) noexcept {
   // [timer.next], [poll.count] announce, then look again: a timer that came first meanwhile, or a plain thread that waits
   // for a descriptor, is seen here, or sees us.
   if (!sched.poll_until.compare_exchange_strong(nobody, poll::no_deadline, std::memory_order_seq_cst)) return false;
+  poller_is_back();
   while (found.ready.empty()) {
     const std::int64_t when = next_timer();
     if (when == 0 ? !poll::any_waiter() : when <= os::now_ns()) break;
@@ -159,6 +171,7 @@ bool wait_for_events(poll::events& found) noexcept {
     sched.poll_until.store(poll::no_deadline, std::memory_order_seq_cst);
     sched.poll_waits.fetch_add(1, std::memory_order_relaxed);
   }
+  if (!found.ready.empty()) sched.poller_left.store(os::now_ns(), std::memory_order_relaxed);
   sched.poll_until.store(0, std::memory_order_seq_cst);
   count(found);
   return true;

@@ -5,8 +5,8 @@
 // when nobody has polled for 10 ms. Nobody polls while no descriptor is waited for.
 //
 // An M that leaves the poller with an event for one goroutine takes a P and runs it, and wakes no successor: most often it
-// is back before anything else happens. Until then idle Ps have nobody who waits for events and timers on their behalf;
-// sysmon notices if that lasts (see watch_poller() in sysmon.cpp).
+// is back before anything else happens. Until then idle Ps have nobody who waits for events and timers on their behalf. If
+// it did not come back soon the last time, a successor is woken at once; and sysmon watches (see watch_poller()).
 #pragma once
 
 #include <cstdint>

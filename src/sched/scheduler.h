@@ -69,6 +69,8 @@ struct scheduler {
   std::atomic<std::int32_t> threads{0};           // all threads of the runtime
   std::atomic<std::int64_t> poll_until{0};        // until when an M sleeps in the poller; 0: none does
   std::atomic<bool> polling{false};               // somebody polls without waiting
+  std::atomic<std::int64_t> poller_left{0};       // when the poller was left with events; 0: somebody has been there since
+  std::atomic<bool> poller_stays_away{false};     // the last time, that took long
   std::atomic<std::uint64_t> polls{0}, poll_waits{0}, poll_events{0}, poll_readied{0}, poll_by_sysmon{0};
   std::atomic<std::uint64_t> machine_wakeups{0}, idle_sleeps{0}, slices_ended{0}, futile_wakes{0}, missed_wakes{0}, world_stops{0}, handoffs{0}, redistributed{0};
 };

@@ -14,8 +14,11 @@ namespace {
 
 constexpr std::int64_t shortest_nap = 20'000;
 constexpr std::int64_t longest_nap = 10'000'000;
-constexpr std::int64_t watch_nap = 200'000;   // while nobody is woken for a lone runnext, or nobody waits in the poller
+constexpr std::int64_t watch_nap = 200'000;   // while nobody is woken for a lone runnext, or the poller seems deserted
+constexpr std::int64_t poller_nap = 1'000'000;  // while a P is idle and nobody waits in the poller
 constexpr int naps_before_backoff = 50;
+constexpr int naps_before_sleep = 20;           // with nothing running: a server that waits for a request is soon back
+constexpr std::int64_t longest_idle_nap = 1'000'000;
 constexpr std::int64_t slice = 10'000'000;
 constexpr std::int64_t poll_every = 10'000'000;
 constexpr std::int64_t scavenge_every = 1'000'000'000;
@@ -30,6 +33,8 @@ struct watch {
   std::uint64_t seen_polls = 0;  // how often somebody had polled, and since when it is so many
   std::int64_t seen_polls_when = 0;
   bool poller_missing = false;   // at the last look, with an idle P
+  bool poller_deserted = false;  // and nobody had been there since the look before
+  int idle_naps = 0;             // in a row
 };
 
 bool everything_idle() noexcept {
@@ -185,6 +190,7 @@ void watch_poller(watch& w, std::int64_t now) noexcept {
   const std::int64_t timer = missing ? next_timer() : 0;
   if (missing && ((w.poller_missing && nobody_came) || (timer != 0 && timer <= now))) wake_processor();
   w.poller_missing = missing;
+  w.poller_deserted = missing && nobody_came;
   if (now - w.seen_polls_when < poll_every) return;
   w.seen_polls_when = now;
   poll_for_all();
@@ -214,7 +220,7 @@ void sleep_while_idle(watch& w) noexcept {
 
 std::int64_t next_nap(const watch& w) noexcept {
   if (sched.futile.load(std::memory_order_relaxed)) return watch_nap;
-  return w.poller_missing ? std::min(w.nap, watch_nap) : w.nap;
+  return w.poller_missing ? std::min(w.nap, w.poller_deserted ? watch_nap : poller_nap) : w.nap;
 }
 
 void choose_nap(watch& w, bool busy) noexcept {
@@ -235,10 +241,13 @@ void sysmon_loop() noexcept {
   for (;;) {
     os::sleep_thread_ns(next_nap(w));
     if (everything_idle()) {
+      w.nap = std::min(w.nap * 2, longest_idle_nap);
+      if (++w.idle_naps < naps_before_sleep) continue;
       sleep_while_idle(w);
       w.nap = shortest_nap;
       w.quiet = 0;
     }
+    w.idle_naps = 0;
     const std::int64_t now = os::now_ns();
     sched.coarse_now.store(now, std::memory_order_relaxed);
     const bool retook = retake_from_calls(now);
