@@ -146,6 +146,9 @@ void echo(net::conn& c) {
 }
 
 constexpr int procs = 2;
+// sysmon, the factory of threads, one M in the poller and one in reserve. Where a sanitizer stretches the moments in which
+// an M is neither running nor asleep, one more is made now and then.
+constexpr std::size_t allowance = test::under_sanitizer ? 10 : 4;
 const std::size_t connections = test::scaled(10'000, 3'000, 1'500);
 const char* const where_variable = "WEFT_STRESS_WHERE";
 
@@ -176,7 +179,7 @@ void dial_and_talk() {
         }
         clients.wait();
         std::printf("right %zu\n", right.load());
-        std::printf("few threads %d\n", weft::runtime::num_thread() <= procs + 4);
+        std::printf("threads %zu\n", weft::runtime::num_thread());
       },
       {.procs = procs});
 }
@@ -208,11 +211,15 @@ TEST(net_stress, ten_thousand_connections_at_once_need_no_more_threads_than_a_fe
             weft::blocking([&] { return dialers.run({{where_variable, listener.local_address().to_string()}}, 200s); });
         EXPECT_EQ(end.exit_code, 0) << end;
         EXPECT_NE(end.out.find("right " + std::to_string(2 * connections) + "\n"), std::string::npos) << end;
-        EXPECT_NE(end.out.find("few threads 1\n"), std::string::npos) << end;
+        const std::size_t at = end.out.find("threads ");
+        ASSERT_NE(at, std::string::npos) << end;
+        const std::size_t their_threads = std::strtoul(end.out.c_str() + at + 8, nullptr, 10);
         EXPECT_EQ(accepted, connections);
         listener.close();
         servers.wait();
-        EXPECT_LE(threads, static_cast<std::size_t>(procs + 4 + 1));  // one is in the blocking call that waits for the dialers
+        std::printf("%zu connections, %zu and %zu threads\n", connections, threads, their_threads);
+        EXPECT_LE(their_threads, procs + allowance);
+        EXPECT_LE(threads, procs + allowance + 1);  // one is in the blocking call that waits for the dialers
         expect_nothing_left(before);
       },
       {.procs = procs});
