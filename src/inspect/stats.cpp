@@ -30,8 +30,6 @@ std::uint64_t sum(base::counter processor_counters::* member) {
 
 }  // namespace
 
-int max_procs() { return sched.procs.load(std::memory_order_acquire); }
-
 int num_cpu() { return os::affinity_cpus(); }
 
 std::size_t num_goroutine() {
@@ -75,6 +73,14 @@ sched_stats read_sched_stats() {
   s.missed_wakes = sched.missed_wakes.load(std::memory_order_relaxed);
   s.slices_ended = sched.slices_ended.load(std::memory_order_relaxed);
   s.preempted = sum(&c::preempted_slices);
+  s.backlog_preemptions = sum(&c::backlog_preemptions);
+  s.preempted_running = sched.revoked_running.load(std::memory_order_relaxed);
+  s.preempted_blocked = sched.revoked_blocked.load(std::memory_order_relaxed);
+  s.preempt_signals = sched.preempt_signals.load(std::memory_order_relaxed);
+  s.stops_in_place = sched.stops_in_place.load(std::memory_order_relaxed);
+  s.rotations = sched.rotations.load(std::memory_order_relaxed);
+  s.stopped_in_place = static_cast<std::uint64_t>(sched.stopped_in_place.load(std::memory_order_relaxed));
+  s.loose = static_cast<std::uint64_t>(sched.loose.load(std::memory_order_relaxed));
   for_each_processor([&](const processor& p) { s.blocking_calls += p.calls.load(std::memory_order_relaxed); });
   s.blocking_retaken = sum(&c::calls_retaken);
   s.blocking_handed_over = sum(&c::calls_handed_over);

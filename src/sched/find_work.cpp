@@ -9,6 +9,7 @@
 #include "sched/idle.h"
 #include "sched/netpoll.h"
 #include "sched/queues.h"
+#include "sched/revoke.h"
 #include "sched/steal.h"
 #include "sched/timers.h"
 #include "sched/world.h"
@@ -22,7 +23,7 @@ constexpr std::int64_t spin_ns = 20'000;
 constexpr std::int64_t spin_interval_ns = 2'000;
 
 runnable* in_new_slice(processor* p, runnable* r) noexcept {
-  p->sched_tick.store(p->sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  p->begin_slice();
   return r;
 }
 

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "base/delay.h"
+#include "sched/preempt.h"
+#include "sched/queues.h"
 #include "sched/sysmon.h"
 #include "sched/threads.h"
 
@@ -61,7 +63,8 @@ machine* take_idle_machine() noexcept {
   machine* m = sched.idle_m_list;
   if (m == nullptr) return nullptr;
   sched.idle_m_list = m->idle_link;
-  if (--sched.idle_ms == 0) request_spare_machine();
+  --sched.idle_ms;
+  keep_reserve();
   return m;
 }
 
@@ -87,6 +90,11 @@ void wake_processor_slow() noexcept {
     } else if ((woken = take_idle_machine()) != nullptr) {
       woken->spinning = true;
       woken->next_p = p;
+    } else if (goroutine* g = take_stopped()) {
+      // No thread at hand, but one whose goroutine is stopped in place (and may hold what the factory needs).
+      sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
+      p->begin_slice();
+      woken = hand_to_own_machine(g, p);
     } else {
       // No thread at hand: the factory makes one, which takes an idle P itself (as the spinner that is counted already).
       put_idle_processor(p);

@@ -51,11 +51,19 @@ struct scheduler {
 
   alignas(64) base::mutex lock{base::lock_rank::sched};
   gmp::pointer_queue global WEFT_GUARDED_BY(lock);
+  // Goroutines stopped in place, in the order in which they were. They belong to the global queue (global_size counts
+  // them; a ticket says where), but are kept apart, for they can be given a P even when no M is left to choose one.
+  goroutine* stopped_first WEFT_GUARDED_BY(lock) = nullptr;
+  goroutine* stopped_last WEFT_GUARDED_BY(lock) = nullptr;
+  std::atomic<std::int32_t> stopped_in_place{0};             // how many; changed under the lock
+  std::atomic<std::int32_t> loose{0};                        // Ms in user code whose P was taken; changed under the lock
   processor* idle_p_list WEFT_GUARDED_BY(lock) = nullptr;
   machine* idle_m_list WEFT_GUARDED_BY(lock) = nullptr;
   std::int32_t idle_ms WEFT_GUARDED_BY(lock) = 0;
+  machine* ended_ms WEFT_GUARDED_BY(lock) = nullptr;          // without a thread, to be used again
   std::int32_t machines WEFT_GUARDED_BY(lock) = 0;           // alive or being created
-  std::int32_t starting WEFT_GUARDED_BY(lock) = 0;           // asked of the factory, not there yet
+  std::int32_t starting WEFT_GUARDED_BY(lock) = 0;           // spares asked of the factory, not there yet
+  std::int32_t reserve WEFT_GUARDED_BY(lock) = 1;            // idle Ms to keep; 2 once preemption has needed one
   std::int32_t max_threads WEFT_GUARDED_BY(lock) = 10'000;
   std::atomic<machine*> all_ms{nullptr};                     // pushed under the lock, never removed
   std::int32_t stop_wait WEFT_GUARDED_BY(lock) = 0;          // Ps that the stopper still waits for
@@ -72,6 +80,7 @@ struct scheduler {
   std::atomic<std::int64_t> poller_left{0};       // when the poller was left with events; 0: somebody has been there since
   std::atomic<bool> poller_stays_away{false};     // the last time, that took long
   std::atomic<std::uint64_t> polls{0}, poll_waits{0}, poll_events{0}, poll_readied{0}, poll_by_sysmon{0};
+  std::atomic<std::uint64_t> stops_in_place{0}, preempt_signals{0}, revoked_running{0}, revoked_blocked{0}, rotations{0};
   std::atomic<std::uint64_t> machine_wakeups{0}, idle_sleeps{0}, slices_ended{0}, futile_wakes{0}, missed_wakes{0}, world_stops{0}, handoffs{0}, redistributed{0};
 };
 
