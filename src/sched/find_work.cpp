@@ -107,24 +107,15 @@ runnable* go_idle(machine* m) noexcept {
     become_spinning(m);
     return nullptr;
   }
+  begin_retiring(m);
   release_to_idle(m);
   return nullptr;
-}
-
-// Takes a P again if there is one.
-bool regain(machine* m) noexcept {
-  base::lock_guard guard(sched.lock);
-  if (sched.stopping.load(std::memory_order_relaxed)) return false;
-  processor* p = take_idle_processor();
-  if (p == nullptr) return false;
-  acquire(m, p);
-  return true;
 }
 
 // Something appeared between the last look and the sleep.
 bool come_back(machine* m) noexcept {
   if (!regain(m)) return false;
-  become_spinning(m);
+  if (!m->spinning) become_spinning(m);
   return true;
 }
 
@@ -132,7 +123,14 @@ bool come_back(machine* m) noexcept {
 // timer, it is a spinner like any that was woken for work. True: it has a P.
 bool sleep_in_poller(machine* m) noexcept {
   poll::events found;
-  if (!wait_for_events(found)) return false;
+  switch (wait_for_events(m, found)) {
+    case waited::not_at_all:
+      return false;
+    case waited::called_away:
+      return true;
+    case waited::in_poller:
+      break;
+  }
   if (found.ready.empty()) return come_back(m);
   regain(m);
   ready_all(found.ready, m->p);

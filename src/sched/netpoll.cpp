@@ -152,12 +152,16 @@ bool poll_network(processor* p) noexcept {
   return true;
 }
 
-bool wait_for_events(poll::events& found) noexcept {
-  if (next_timer() == 0 && !poll::any_waiter()) return false;
+waited wait_for_events(machine* m, poll::events& found) noexcept {
+  if (next_timer() == 0 && !poll::any_waiter()) return waited::not_at_all;
   std::int64_t nobody = 0;
   // [timer.next], [poll.count] announce, then look again: a timer that came first meanwhile, or a plain thread that waits
   // for a descriptor, is seen here, or sees us.
-  if (!sched.poll_until.compare_exchange_strong(nobody, poll::no_deadline, std::memory_order_seq_cst)) return false;
+  if (!sched.poll_until.compare_exchange_strong(nobody, poll::no_deadline, std::memory_order_seq_cst)) return waited::not_at_all;
+  if (!retire_to_poller(m)) {
+    sched.poll_until.store(0, std::memory_order_seq_cst);
+    return waited::called_away;
+  }
   poller_is_back();
   while (found.ready.empty()) {
     const std::int64_t when = next_timer();
@@ -172,9 +176,10 @@ bool wait_for_events(poll::events& found) noexcept {
     sched.poll_waits.fetch_add(1, std::memory_order_relaxed);
   }
   if (!found.ready.empty()) sched.poller_left.store(os::now_ns(), std::memory_order_relaxed);
+  begin_retiring(m);
   sched.poll_until.store(0, std::memory_order_seq_cst);
   count(found);
-  return true;
+  return waited::in_poller;
 }
 
 void ready_all(poll::ready_list& list, processor* p) noexcept {

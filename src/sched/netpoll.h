@@ -35,9 +35,11 @@ void cancel_waits(poll::descriptor& d) noexcept;
 // On g0, for an M with a P: goroutines that can go on are put into the queue of its P. True if there were any.
 bool poll_network(processor* p) noexcept;
 
-// The M that has nothing to do, and no P: sleeps until an event or the next timer, if there is something to wait for and
-// nobody else does. True: `found` has who can go on; and a timer may be due.
-bool wait_for_events(poll::events& found) noexcept;
+// The M that has nothing to do, and no P, and is retiring: sleeps until an event or the next timer, if there is something
+// to wait for and nobody else does (not_at_all: else). in_poller: `found` has who can go on; and a timer may be due.
+// called_away: it has not slept, because it was needed, and has a P.
+enum class waited { not_at_all, called_away, in_poller };
+waited wait_for_events(machine* m, poll::events& found) noexcept;
 
 // Readies all of them: on this P, or, if there is none, through the global queue.
 void ready_all(poll::ready_list& list, processor* p) noexcept;

@@ -63,6 +63,11 @@ struct scheduler {
   machine* ended_ms WEFT_GUARDED_BY(lock) = nullptr;          // without a thread, to be used again
   std::int32_t machines WEFT_GUARDED_BY(lock) = 0;           // alive or being created
   std::int32_t starting WEFT_GUARDED_BY(lock) = 0;           // spares asked of the factory, not there yet
+  // Ms without a P that are on their way to the idle list or into the poller: as good as idle ones, and no reason to make
+  // another thread. Who wants one while none is in the list leaves word (spinner_wanted), and the next one to come by
+  // becomes the spinner that is counted already. Raised by the M itself, lowered under the lock, where it finds the word.
+  std::atomic<std::int32_t> retiring{0};
+  bool spinner_wanted WEFT_GUARDED_BY(lock) = false;
   std::int32_t reserve WEFT_GUARDED_BY(lock) = 1;            // idle Ms to keep; 2 once preemption has needed one
   std::int32_t max_threads WEFT_GUARDED_BY(lock) = 10'000;
   std::atomic<machine*> all_ms{nullptr};                     // pushed under the lock, never removed
