@@ -50,9 +50,12 @@ struct sched_stats {
   std::uint64_t blocking_handed_over = 0;                                  // and of these, those that gave it away at once
   std::uint64_t handoffs = 0;                                              // Ps given to another thread
   std::uint64_t timers_started = 0, timers_stolen = 0;
+  std::uint64_t netpolls = 0, netpoll_waits = 0, netpolls_by_sysmon = 0;   // looks at the network, sleeps in the poller
+  std::uint64_t netpoll_events = 0, netpoll_readied = 0;                   // what came of them; goroutines that could go on
   std::uint64_t redistributed = 0;                                         // by sysmon, from behind one that computes on and on
   std::uint64_t world_stops = 0;
   std::uint64_t global_queue = 0;          // waiting there now
+  std::uint64_t io_waiting = 0;            // goroutines and plain threads that wait for a descriptor now
   int procs = 0, idle_procs = 0, spinning_threads = 0;
   std::uint64_t threads = 0;
 };

@@ -63,6 +63,7 @@ struct alignas(64) machine {
   [[no_unique_address]] arch::fiber g0_fiber;
 
   bool spinning = false;
+  bool retiring = false;        // counted in sched.retiring
   bool ends = false;            // its goroutine ended while locked to it: the thread goes too
   processor* next_p = nullptr;  // what whoever wakes it hands to it
   goroutine* locked_g = nullptr;               // the only goroutine that this thread serves

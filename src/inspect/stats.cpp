@@ -1,6 +1,7 @@
 #include <weft/runtime.h>
 
 #include "os/cpu_count.h"
+#include "poll/descriptor.h"
 #include "sched/scheduler.h"
 #include "sched/stack.h"
 
@@ -86,9 +87,15 @@ sched_stats read_sched_stats() {
   s.handoffs = sched.handoffs.load(std::memory_order_relaxed);
   s.timers_started = sum(&c::timers_started);
   s.timers_stolen = sum(&c::timers_stolen);
+  s.netpolls = sched.polls.load(std::memory_order_relaxed);
+  s.netpoll_waits = sched.poll_waits.load(std::memory_order_relaxed);
+  s.netpolls_by_sysmon = sched.poll_by_sysmon.load(std::memory_order_relaxed);
+  s.netpoll_events = sched.poll_events.load(std::memory_order_relaxed);
+  s.netpoll_readied = sched.poll_readied.load(std::memory_order_relaxed);
   s.redistributed = sched.redistributed.load(std::memory_order_relaxed);
   s.world_stops = sched.world_stops.load(std::memory_order_relaxed);
   s.global_queue = sched.global_size.load(std::memory_order_relaxed);
+  s.io_waiting = poll::waiter_count();
   s.procs = max_procs();
   s.idle_procs = sched.idle_ps.load(std::memory_order_relaxed);
   s.spinning_threads = sched.spinning.load(std::memory_order_relaxed);

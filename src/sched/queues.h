@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/prefetch.h"
+#include "poll/descriptor.h"
 #include "sched/scheduler.h"
 
 namespace weft::sched {
@@ -43,6 +44,9 @@ inline constexpr std::uint32_t longest_streak = 256;
 inline constexpr std::uint32_t timer_ticks = 4;
 bool timers_due(const processor* p) noexcept;
 
+// A P that never runs out of goroutines looks at the network once in so many choices, if somebody waits for it. A look is
+// a system call, as dear as twenty switches.
+inline constexpr std::uint32_t network_ticks = 1024;
 
 [[gnu::always_inline]] inline runnable* take_runnext(processor* p) noexcept {
   runnable* r = p->runnext.load(std::memory_order_relaxed);
@@ -56,12 +60,13 @@ bool timers_due(const processor* p) noexcept;
 }
 
 // The choice of the next goroutine that needs no lock and no look elsewhere. Null: take the slow path (which is also
-// taken when attention is due, every 61st time if the global queue has something, and when a timer of this P is due).
+// taken when attention is due, every 61st time if the global queue has something, when a timer of this P is due, and now and then for the network).
 [[gnu::always_inline]] inline runnable* pick_fast(processor* p) noexcept {
   const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
   if (p->attention.load(std::memory_order_relaxed)) [[unlikely]] return nullptr;
   if (picks % fairness_ticks == 0 && sched.global_size.load(std::memory_order_relaxed) != 0) [[unlikely]] return nullptr;
   if (picks % timer_ticks == 0 && !p->timers.empty() && timers_due(p)) [[unlikely]] return nullptr;
+  if (picks % network_ticks == 0 && poll::any_waiter()) [[unlikely]] return nullptr;
   p->picks.store(picks, std::memory_order_relaxed);
   if (runnable* r = take_runnext(p)) {  // the time slice is inherited: sched_tick stays
     if (++p->runnext_streak < longest_streak) return r;

@@ -63,6 +63,11 @@ struct scheduler {
   machine* ended_ms WEFT_GUARDED_BY(lock) = nullptr;          // without a thread, to be used again
   std::int32_t machines WEFT_GUARDED_BY(lock) = 0;           // alive or being created
   std::int32_t starting WEFT_GUARDED_BY(lock) = 0;           // spares asked of the factory, not there yet
+  // Ms without a P that are on their way to the idle list or into the poller: as good as idle ones, and no reason to make
+  // another thread. Who wants one while none is in the list leaves word (spinner_wanted), and the next one to come by
+  // becomes the spinner that is counted already. Raised by the M itself, lowered under the lock, where it finds the word.
+  std::atomic<std::int32_t> retiring{0};
+  bool spinner_wanted WEFT_GUARDED_BY(lock) = false;
   std::int32_t reserve WEFT_GUARDED_BY(lock) = 1;            // idle Ms to keep; 2 once preemption has needed one
   std::int32_t max_threads WEFT_GUARDED_BY(lock) = 10'000;
   std::atomic<machine*> all_ms{nullptr};                     // pushed under the lock, never removed
@@ -76,6 +81,10 @@ struct scheduler {
   std::atomic<std::int64_t> coarse_now{0};        // written by sysmon
   std::atomic<std::int32_t> threads{0};           // all threads of the runtime
   std::atomic<std::int64_t> poll_until{0};        // until when an M sleeps in the poller; 0: none does
+  std::atomic<bool> polling{false};               // somebody polls without waiting
+  std::atomic<std::int64_t> poller_left{0};       // when the poller was left with events; 0: somebody has been there since
+  std::atomic<bool> poller_stays_away{false};     // the last time, that took long
+  std::atomic<std::uint64_t> polls{0}, poll_waits{0}, poll_events{0}, poll_readied{0}, poll_by_sysmon{0};
   std::atomic<std::uint64_t> stops_in_place{0}, preempt_signals{0}, revoked_running{0}, revoked_blocked{0}, rotations{0};
   std::atomic<std::uint64_t> machine_wakeups{0}, idle_sleeps{0}, slices_ended{0}, futile_wakes{0}, missed_wakes{0}, world_stops{0}, handoffs{0}, redistributed{0};
 };

@@ -6,11 +6,11 @@
 #include "sched/find_work.h"
 #include "sched/fork.h"
 #include "sched/idle.h"
+#include "sched/netpoll.h"
 #include "sched/queues.h"
 #include "sched/revoke.h"
 #include "sched/section.h"
 #include "sched/switch.h"
-#include "sched/timers.h"
 
 namespace weft::sched {
 namespace {
@@ -80,7 +80,7 @@ machine* hand_off(processor* p) noexcept {
 void finish_hand_off(machine* woken) noexcept {
   if (woken != nullptr) return woken->park.wake();
   // [wake.idle] the P went idle: the second look, as in find_work.cpp
-  if (any_work() || next_timer() != 0) wake_processor();
+  if (any_work() || poller_is_missing()) wake_processor();
 }
 
 machine* regain_after_loss(machine* m) noexcept {

@@ -5,6 +5,7 @@
 #include "os/clock.h"
 #include "sched/idle.h"
 #include "sched/lifecycle.h"
+#include "sched/netpoll.h"
 #include "sched/preempt.h"
 #include "sched/queues.h"
 #include "sched/revoke.h"
@@ -18,8 +19,12 @@ namespace {
 
 constexpr std::int64_t shortest_nap = 20'000;
 constexpr std::int64_t longest_nap = 10'000'000;
-constexpr std::int64_t watch_nap = 200'000;   // while nobody is woken for a lone runnext
+constexpr std::int64_t watch_nap = 200'000;   // while nobody is woken for a lone runnext, or the poller seems deserted
+constexpr std::int64_t poller_nap = 1'000'000;  // while a P is idle and nobody waits in the poller
 constexpr int naps_before_backoff = 50;
+constexpr int naps_before_sleep = 20;           // with nothing running
+constexpr std::int64_t longest_idle_nap = 1'000'000;
+constexpr std::int64_t poll_every = 10'000'000;
 constexpr std::int64_t busy_nap = 1'000'000;     // at most, while all Ps are busy and timers or goroutines wait
 constexpr std::int64_t grace = 100'000;          // between asking a goroutine to give way and taking its P
 constexpr std::int64_t first_look = 1'000'000;   // after so much of a slice: does it sleep in the kernel?
@@ -35,6 +40,11 @@ struct watch {
   int futile_left = 0;           // naps until waking for a lone runnext is tried again
   int futile_span = 1;
   int futile_rest = 0;           // naps without it until the span is forgotten
+  std::uint64_t seen_polls = 0;  // how often somebody had polled, and since when it is so many
+  std::int64_t seen_polls_when = 0;
+  bool poller_missing = false;   // at the last look, with an idle P
+  bool poller_deserted = false;  // and nobody had been there since the look before
+  int idle_naps = 0;             // in a row
   std::int64_t next_event = 0;   // when a slice ends, or a goroutine that was asked to give way has had its grace
   std::int64_t looked_at_loose = 0;
   std::int64_t looked_at_limits = 0;
@@ -243,6 +253,27 @@ void rescue(watch& w) noexcept {
   end_futility(w, stuck);
 }
 
+// Idle Ps, and nobody waits in the poller on their behalf: the M that left it last has been busy for a whole nap, or it
+// comes to look at the network time and again, but not at the timers of the idle Ps. Or all Ps are busy, and nobody has
+// looked at the network for long.
+void watch_poller(watch& w, std::int64_t now) noexcept {
+  const bool missing = poller_is_missing() && sched.idle_ps.load(std::memory_order_relaxed) != 0 &&
+                       sched.spinning.load(std::memory_order_relaxed) == 0;
+  const std::uint64_t polls = sched.polls.load(std::memory_order_relaxed) + sched.poll_waits.load(std::memory_order_relaxed);
+  const bool nobody_came = polls == w.seen_polls;
+  if (!nobody_came) {
+    w.seen_polls = polls;
+    w.seen_polls_when = now;
+  }
+  const std::int64_t timer = missing ? next_timer() : 0;
+  if (missing && ((w.poller_missing && nobody_came) || (timer != 0 && timer <= now))) wake_processor();
+  w.poller_missing = missing;
+  w.poller_deserted = missing && nobody_came;
+  if (now - w.seen_polls_when < poll_every) return;
+  w.seen_polls_when = now;
+  poll_for_all();
+}
+
 void scavenge(watch& w, std::int64_t now) noexcept {
   if (now - w.scavenged < scavenge_every) return;
   w.scavenged = now;
@@ -254,6 +285,15 @@ void watch_limits(watch& w, std::int64_t now) noexcept {
   if (now - w.looked_at_limits < limits_every || !is_following()) return;
   w.looked_at_limits = now;
   request_look_at_limits();
+}
+
+// Nothing runs. A server that waits for its next request is soon back, and would wake us each time: some more naps come
+// before the sleep. False: that was enough of them.
+bool doze(watch& w) noexcept {
+  w.nap = std::min(w.nap * 2, longest_idle_nap);
+  w.next_event = os::now_ns() + longest_nap;
+  w.poller_missing = false;
+  return ++w.idle_naps < naps_before_sleep;
 }
 
 // Nothing runs: sleep until something does. Stacks that were left warm are still given back, and then nothing at all
@@ -286,7 +326,8 @@ bool nobody_else_watches() noexcept {
 
 std::int64_t next_nap(const watch& w) noexcept {
   if (sched.futile.load(std::memory_order_relaxed)) return watch_nap;
-  const std::int64_t nap = std::min(w.nap, std::max(w.next_event - os::now_ns(), shortest_nap));
+  std::int64_t nap = std::min(w.nap, std::max(w.next_event - os::now_ns(), shortest_nap));
+  if (w.poller_missing) nap = std::min(nap, w.poller_deserted ? watch_nap : poller_nap);
   return nap > busy_nap && nobody_else_watches() ? busy_nap : nap;
 }
 
@@ -302,10 +343,12 @@ void sysmon_loop() noexcept {
   for (;;) {
     os::sleep_thread_ns(next_nap(w));
     if (everything_idle()) {
+      if (doze(w)) continue;
       sleep_while_idle(w);
       w.nap = shortest_nap;
       w.quiet = 0;
     }
+    w.idle_naps = 0;
     const std::int64_t now = os::now_ns();
     sched.coarse_now.store(now, std::memory_order_relaxed);
     const bool retook = retake_from_calls(now);
@@ -313,6 +356,7 @@ void sysmon_loop() noexcept {
     watch_slices(w, now);
     watch_loose(w, now);
     rescue(w);
+    watch_poller(w, now);
     scavenge(w, now);
     watch_limits(w, now);
     choose_nap(w, retook);

@@ -194,7 +194,8 @@ void request_spinning_machine() noexcept {
 }
 
 void keep_reserve() noexcept {
-  if (sched.idle_ms + sched.starting >= sched.reserve || sched.machines >= sched.max_threads) return;
+  const std::int32_t soon = sched.starting + sched.retiring.load(std::memory_order_relaxed);
+  if (sched.idle_ms + soon >= sched.reserve || sched.machines >= sched.max_threads) return;
   count_new_machine();
   ++sched.starting;
   ++factory_requests.spare;

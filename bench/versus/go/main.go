@@ -53,6 +53,9 @@ var workloads = map[string]workload{
 	"sieve":        {2_000, 200, sieve},
 	"mutex":        {50_000_000, 5_000_000, mutexAlone},
 	"mutex8":       {10_000_000, 1_000_000, mutexContended},
+	"echo_64":      {300_000, 20_000, echo(64)},
+	"echo_1000":    {300_000, 20_000, echo(1000)},
+	"http_hello":   {300_000, 20_000, httpHello},
 }
 
 // stopwatch measures wall time and the CPU time of the whole process.
