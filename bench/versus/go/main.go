@@ -53,6 +53,10 @@ var workloads = map[string]workload{
 	"sieve":        {2_000, 200, sieve},
 	"mutex":        {50_000_000, 5_000_000, mutexAlone},
 	"mutex8":       {10_000_000, 1_000_000, mutexContended},
+	"timer_chan":   {5_000_000, 500_000, timerChannel},
+	"timer_func":   {5_000_000, 500_000, timerFunction},
+	"sleepers":     {100_000, 0, sleepers},
+	"sleep1ms":     {2_000, 10, sleepLateness},
 }
 
 // stopwatch measures wall time and the CPU time of the whole process.
