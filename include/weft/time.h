@@ -139,7 +139,7 @@ template <class Rep, class Period, class F>
   requires std::is_invocable_v<std::decay_t<F>&>
 timer after_func(const std::chrono::duration<Rep, Period>& d, F&& f) {
   timer t(new detail::func_timer_of<std::decay_t<F>>(std::forward<F>(f)));
-  detail::set_func_timer(t.function_, detail::deadline_after(d));
+  detail::start_func_timer(t.function_, detail::deadline_after(d));
   return t;
 }
 

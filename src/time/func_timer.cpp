@@ -53,6 +53,11 @@ void init_func_timer(func_timer* t) {
 
 void deinit_func_timer(func_timer* t) noexcept { node_of(t).~timer_node(); }
 
+void start_func_timer(func_timer* t, std::int64_t when) noexcept {
+  t->owners.store(2, std::memory_order_relaxed);  // published by the heap's lock
+  sched::start_timer(node_of(t), when);
+}
+
 bool set_func_timer(func_timer* t, std::int64_t when) {
   sched::ensure_started();
   t->owners.fetch_add(1, std::memory_order_relaxed);

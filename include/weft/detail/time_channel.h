@@ -23,12 +23,15 @@ bool set_time_channel(chan_core* c, std::int64_t when, std::int64_t period) noex
 struct func_timer {
   void (*call)(func_timer*);
   void (*destroy)(func_timer*) noexcept;
-  std::atomic<std::uint32_t> owners{1};
+  std::atomic<std::uint32_t> owners{1};  // the handle
   alignas(8) std::byte node[48];  // a timers::timer_node
 
   static void release(func_timer* t) noexcept {
-    // [func_timer.owners] acq_rel: what the other owners did is visible to the last one, who destroys it
-    if (t->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) t->destroy(t);
+    // [func_timer.owners] what the other owners did is visible to the last one, who destroys it. Who reads 1 is the only
+    // owner, so nobody can add one.
+    if (t->owners.load(std::memory_order_acquire) == 1 || t->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      t->destroy(t);
+    }
   }
 };
 
@@ -36,6 +39,8 @@ struct func_timer {
 void init_func_timer(func_timer* t);
 void deinit_func_timer(func_timer* t) noexcept;
 
+// A new one, which nobody else knows yet.
+void start_func_timer(func_timer* t, std::int64_t when) noexcept;
 // True: it was pending, and f will not be called for that deadline.
 bool set_func_timer(func_timer* t, std::int64_t when);
 bool stop_func_timer(func_timer* t) noexcept;
