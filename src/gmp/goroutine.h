@@ -33,6 +33,7 @@
 #include "arch/sanitizer.h"
 #include "base/fatal.h"
 #include "base/note.h"
+#include "base/peekable.h"
 
 namespace weft::gmp {
 
@@ -73,14 +74,14 @@ struct goroutine : detail::runnable {
   machine* own_machine = nullptr;  // only this M may run it: it is locked to it, or stopped in place on it
   exception_state exceptions;
 
-  std::uint64_t id = 0;
+  base::peekable_value<std::uint64_t> id;
   detail::record* body = nullptr;  // what it runs; null for main's and threads' stand-ins
   std::byte* stack_low = nullptr;  // usable from here up to this object
   std::size_t stack_size = 0;      // as asked for
   void* locals = nullptr;          // goroutine_local values, destroyed at its end
   void (*destroy_locals)(void*) = nullptr;
   std::atomic<std::int64_t> waiting_since{0};  // coarse clock
-  detail::wait_reason reason = detail::wait_reason::none;
+  base::peekable_value<detail::wait_reason> reason{detail::wait_reason::none};
   bool is_thread = false;  // a plain thread's stand-in
   base::note thread_note;  // what the stand-in sleeps on
   [[no_unique_address]] arch::fiber fiber;

@@ -57,7 +57,7 @@ struct alignas(64) machine {
   arch::context g0{};
   [[no_unique_address]] arch::fiber g0_fiber;
 
-  bool spinning = false;
+  base::peekable_value<bool> spinning{false};
   processor* next_p = nullptr;  // what whoever wakes it hands to it
   base::note park;
   machine* idle_link = nullptr;

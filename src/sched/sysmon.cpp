@@ -4,6 +4,7 @@
 
 #include "os/clock.h"
 #include "sched/idle.h"
+#include "sched/schedtrace.h"
 #include "sched/stack.h"
 #include "sched/syscall.h"
 
@@ -195,6 +196,7 @@ void choose_nap(watch& w, bool busy) noexcept {
 }  // namespace
 
 void wake_sysmon() noexcept {
+  sched.coarse_now.store(os::now_ns(), std::memory_order_relaxed);  // it has stood still since sysmon fell asleep
   sched.sysmon_asleep = false;
   sched.sysmon_note.wake();
 }
@@ -204,13 +206,14 @@ void sysmon_loop() noexcept {
   for (;;) {
     const bool watching = sched.futile.load(std::memory_order_relaxed);
     os::sleep_thread_ns(watching ? watch_nap : w.nap);
-    if (everything_idle()) {
+    if (everything_idle() && !tracing_schedule()) {
       sleep_while_idle(w);
       w.nap = shortest_nap;
       w.quiet = 0;
     }
     const std::int64_t now = os::now_ns();
     sched.coarse_now.store(now, std::memory_order_relaxed);
+    if (tracing_schedule()) trace_schedule(now);
     const bool retook = retake_from_calls(now);
     end_slices(now);
     rescue(w);
