@@ -17,6 +17,8 @@
 //   detached  runs on its M without a P                   -> running    itself, having regained one; or who gives it back
 //                                                         -> runnable   itself: no P was free
 //   preempted stopped in place, in the global queue       -> running    the M it is stopped on
+//   timed     runnable, and one of those for which it is  -> running    as runnable, which is what it counts as in
+//             measured how long it takes until they run                 every other respect
 //
 // A thread's stand-in uses running, waiting and runnable only.
 #pragma once
@@ -34,12 +36,13 @@
 #include "base/fatal.h"
 #include "base/note.h"
 #include "base/peekable.h"
+#include "base/time_histogram.h"
 
 namespace weft::gmp {
 
 struct machine;
 
-enum class status : std::uint32_t { dead, runnable, running, waiting, syscall, detached, preempted, count_ };
+enum class status : std::uint32_t { dead, runnable, running, waiting, syscall, detached, preempted, timed, count_ };
 
 std::string_view to_string(status s) noexcept;
 
@@ -55,6 +58,7 @@ constexpr bool is_legal(status from, status to) noexcept {
       /* syscall   */ bit(status::running) | bit(status::detached),
       /* detached  */ bit(status::running) | bit(status::runnable),
       /* preempted */ bit(status::running),
+      /* timed     */ bit(status::running),
   };
   return (legal[static_cast<unsigned>(from)] & bit(to)) != 0;
 }
@@ -94,11 +98,14 @@ struct goroutine : detail::runnable {
 
 [[noreturn, gnu::cold]] void bad_transition(const goroutine& g, status expected, status to) noexcept;
 
+// What a transition from a state other than the expected one is: the end of a measurement, or a bug.
+[[gnu::cold, gnu::noinline]] void unexpected_transition(goroutine& g, status expected, status to) noexcept;
+
 // The one door for state changes that only one party can make at that moment.
 // [g.state] release: what led to the state is visible to who reads it with acquire.
 inline void transition(goroutine& g, status from, status to) noexcept {
   if (g.state.load(std::memory_order_relaxed) != from || !is_legal(from, to)) [[unlikely]] {
-    bad_transition(g, from, to);
+    unexpected_transition(g, from, to);
   }
   g.state.store(to, std::memory_order_release);
 }
@@ -108,5 +115,14 @@ inline bool try_transition(goroutine& g, status from, status to) noexcept {
   if (!is_legal(from, to)) [[unlikely]] bad_transition(g, from, to);
   return g.state.compare_exchange_strong(from, to, std::memory_order_acq_rel, std::memory_order_acquire);
 }
+
+// One in so many goroutines that become runnable after a wait is timed: the clock costs as much as a switch.
+inline constexpr std::uint64_t timed_every = 256;
+
+// From runnable to timed, by the waker, before the goroutine is in a queue.
+[[gnu::cold, gnu::noinline]] void begin_timing(goroutine& g) noexcept;
+
+// How long those that were timed were runnable before they ran.
+extern base::time_histogram latencies;
 
 }  // namespace weft::gmp

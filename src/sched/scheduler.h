@@ -13,6 +13,7 @@
 
 #include "base/lock.h"
 #include "base/note.h"
+#include "base/time_histogram.h"
 #include "gmp/machine.h"
 #include "gmp/pointer_queue.h"
 #include "gmp/processor.h"
@@ -68,6 +69,9 @@ struct scheduler {
   std::atomic<std::int64_t> coarse_now{0};        // written by sysmon
   std::atomic<std::int32_t> threads{0};           // all threads of the runtime
   std::atomic<std::int64_t> poll_until{0};        // until when an M sleeps in the poller; 0: none does
+  std::atomic<std::int64_t> mutex_wait_ns{0};     // in mutex::lock(), by those who had to park
+  std::atomic<std::int64_t> stop_began{0};        // of the world
+  base::time_histogram stopping_times, pause_times;
   std::atomic<std::uint64_t> machine_wakeups{0}, idle_sleeps{0}, slices_ended{0}, futile_wakes{0}, missed_wakes{0}, world_stops{0}, handoffs{0}, redistributed{0};
 };
 
