@@ -54,6 +54,11 @@ struct sched_stats {
 
 sched_stats read_sched_stats();
 
+// Every goroutine, in the form of Go's dumps: its number, what it waits for and for how long, its stack, and where it was
+// created. The world stands still for a moment. With elfutils' libdw on the machine functions have files and lines;
+// without it there are addresses that addr2line understands.
+void dump_goroutines(std::ostream& out);
+
 // counts[i] values v with buckets[i] <= v < buckets[i + 1]. The first boundary is 0, the last one infinity.
 struct histogram {
   std::vector<std::uint64_t> counts;

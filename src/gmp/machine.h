@@ -64,7 +64,7 @@ struct alignas(64) machine {
   machine* all_link = nullptr;
   base::random rng{0};
   std::uint32_t id = 0;
-  std::int32_t tid = 0;
+  base::peekable_value<std::int32_t> tid{0};
   pthread_t thread{};
 };
 

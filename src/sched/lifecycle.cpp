@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <unistd.h>
+
 #include <weft/run.h>
 #include <weft/runtime.h>
 
@@ -14,6 +16,7 @@
 #include "sched/debug_settings.h"
 #include "sched/exit.h"
 #include "sched/idle.h"
+#include "sched/last_words.h"
 #include "sched/overflow.h"
 #include "sched/queues.h"
 #include "sched/records.h"
@@ -68,6 +71,7 @@ void prepare_once() {
   if (std::exchange(done, true)) return;
   read_debug_settings();
   install_overflow_handler();
+  install_quit_handler();
   prepare_world();
   poll::open_poller();
 }
@@ -115,6 +119,7 @@ void after_main(machine* m, goroutine* from, const gmp::after_switch& self) noex
 
 // The main goroutine does not end like the others: who waits in run() must not go on before it is off its stack.
 [[noreturn]] void end_main(main_frame* frame) noexcept {
+  sched.run_thread.store(0, std::memory_order_release);
   goroutine* self = current_machine()->curg;
   if (self->locals != nullptr) self->destroy_locals(std::exchange(self->locals, nullptr));
   machine* m = enter();
@@ -132,6 +137,7 @@ void run_main_body(record* r) {
   try {
     frame->body(frame->argument);
   } catch (const goroutine_exit&) {
+    sched.main_exited.store(true, std::memory_order_release);
     throw;  // the others go on, and run() never returns
   } catch (...) {
     frame->error = std::current_exception();
@@ -152,6 +158,14 @@ void submit_main(main_frame* frame) noexcept {
 
 void start_with_defaults() { weft::start(); }
 
+void with_world_stopped(void (*f)(void*) noexcept, void* argument) {
+  std::lock_guard guard(lifecycle_lock);
+  const bool running = sched.life.load(std::memory_order_relaxed) == phase::running;
+  if (running) stop_world();
+  f(argument);
+  if (running) start_world(sched.procs.load(std::memory_order_acquire));
+}
+
 }  // namespace weft::sched
 
 namespace weft {
@@ -168,6 +182,8 @@ void run_main(const options& o, void (*body)(void*), void* argument) {
     if (run_active) throw std::logic_error("weft::run: another run() is under way");
     bring_up(o);
     run_active = true;
+    sched::sched.main_exited.store(false, std::memory_order_relaxed);
+    sched::sched.run_thread.store(::gettid(), std::memory_order_release);  // until the main goroutine ends
     submit_main(&frame);
   }
   frame.done.sleep();
@@ -176,6 +192,7 @@ void run_main(const options& o, void (*body)(void*), void* argument) {
     freeze();
     run_active = false;
   }
+  if (debug.leaks) report_leaks();
   if (frame.error) std::rethrow_exception(std::move(frame.error));
 }
 

@@ -69,6 +69,8 @@ struct scheduler {
   std::atomic<std::int64_t> coarse_now{0};        // written by sysmon
   std::atomic<std::int32_t> threads{0};           // all threads of the runtime
   std::atomic<std::int64_t> poll_until{0};        // until when an M sleeps in the poller; 0: none does
+  std::atomic<std::int32_t> run_thread{0};        // the thread that waits in run() for the main goroutine; 0: none
+  std::atomic<bool> main_exited{false};           // by exit_goroutine()
   std::atomic<std::int64_t> mutex_wait_ns{0};     // in mutex::lock(), by those who had to park
   std::atomic<std::int64_t> stop_began{0};        // of the world
   base::time_histogram stopping_times, pause_times;
@@ -78,6 +80,22 @@ struct scheduler {
 extern scheduler sched;
 
 inline processor* processor_at(int i) noexcept { return sched.all_ps[i].load(std::memory_order_acquire); }
+
+// Alive, queued or not. The ends first: one that comes and goes meanwhile must not make the difference negative.
+inline std::uint64_t count_goroutines() noexcept {
+  std::uint64_t created = 0, finished = 0;
+  for (const auto& slot : sched.all_ps) {
+    const processor* p = slot.load(std::memory_order_acquire);
+    if (p == nullptr) break;
+    finished += p->counters.finished.read();
+  }
+  for (const auto& slot : sched.all_ps) {
+    const processor* p = slot.load(std::memory_order_acquire);
+    if (p == nullptr) break;
+    created += p->counters.created.read();
+  }
+  return sched.created_outside.load(std::memory_order_relaxed) + created - finished;
+}
 
 inline bool is_idle(int p) noexcept {
   return (sched.idle_mask[p / 64].load(std::memory_order_relaxed) >> (p % 64)) & 1;

@@ -4,6 +4,7 @@
 
 #include "os/clock.h"
 #include "sched/idle.h"
+#include "sched/last_words.h"
 #include "sched/schedtrace.h"
 #include "sched/stack.h"
 #include "sched/syscall.h"
@@ -179,9 +180,15 @@ void sleep_while_idle(watch& w) noexcept {
     if (!everything_idle()) return;
     sched.sysmon_asleep = true;
   }
+  if (may_be_deadlocked()) request_deadlock_check();
   for (int i = 0; i < 2; ++i) {
     if (sched.sysmon_note.sleep_until(os::now_ns() + scavenge_every)) return;
     scavenge_stacks();
+  }
+  // What keeps this from being a deadlock may come to an end without a sign to us, as a thread does.
+  for (std::int64_t nap = scavenge_every; may_be_deadlocked(); nap *= 2) {
+    request_deadlock_check();
+    if (sched.sysmon_note.sleep_until(os::now_ns() + nap)) return;
   }
   sched.sysmon_note.sleep();
   w.scavenged = os::now_ns();
@@ -213,7 +220,10 @@ void sysmon_loop() noexcept {
     }
     const std::int64_t now = os::now_ns();
     sched.coarse_now.store(now, std::memory_order_relaxed);
-    if (tracing_schedule()) trace_schedule(now);
+    if (tracing_schedule()) {
+      trace_schedule(now);
+      if (w.quiet % 64 == 63 && everything_idle() && may_be_deadlocked()) request_deadlock_check();  // it never sleeps
+    }
     const bool retook = retake_from_calls(now);
     end_slices(now);
     rescue(w);

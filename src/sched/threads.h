@@ -16,4 +16,10 @@ void start_threads();
 
 void name_thread(const char* prefix, std::uint32_t number) noexcept;
 
+// Has the factory look whether there is something to do. From anywhere, signal handlers included.
+void wake_factory() noexcept;
+
+// Whether this is the factory, or sysmon.
+bool is_service_thread(std::int32_t tid) noexcept;
+
 }  // namespace weft::sched

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <weft/weft.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -61,21 +62,26 @@ TEST_P(after, may_be_forgotten) {
 // Go's TestAfterQueuing: not the order of their making but that of their durations.
 TEST_P(after, comes_in_the_order_of_durations) {
   here([] {
+    constexpr auto slot_length = 20ms;
     const int slots[] = {5, 3, 6, 6, 6, 1, 1, 2, 7, 9, 4, 8, 0};
     std::vector<weft::recv_chan<weft::time_point>> channels;
-    for (const int slot : slots) channels.push_back(weft::after(slot * 20ms));
+    for (const int slot : slots) channels.push_back(weft::after(slot * slot_length));
     weft::selector all;
     std::vector<int> order;
+    auto latest = 0ns;
     for (std::size_t i = 0; i < std::size(slots); ++i) {
-      all.add(weft::on_recv(channels[i], [&order, slot = slots[i]](std::optional<weft::time_point> v) {
-        if (v) order.push_back(slot);
+      all.add(weft::on_recv(channels[i], [&, slot = slots[i]](std::optional<weft::time_point> v) {
+        order.push_back(slot);
+        EXPECT_GE(steady::now(), *v);
+        latest = std::max<std::chrono::nanoseconds>(latest, steady::now() - *v);
       }));
     }
     for (std::size_t i = 0; i < std::size(slots); ++i) all.wait();
-    int misplaced = 0;
-    for (std::size_t i = 1; i < order.size(); ++i) misplaced += order[i] < order[i - 1];
     EXPECT_EQ(order.size(), std::size(slots));
-    EXPECT_LE(misplaced, 2) << "two that are due when the select looks are equal to it";
+    // Of several that are due when the select looks, it takes any: on a machine that was too busy, nothing can be said.
+    if (latest < slot_length) {
+      EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+    }
   });
 }
 
