@@ -98,6 +98,10 @@ WORKLOADS = {
         Workload("conserve", 10_000, 2_000),
         Workload("spawn_to_run", 5_000, 1_000, procs="several"),
         Workload("idle", 10, 2, procs="most"),
+        Workload("timer_chan", 5_000_000, 500_000, procs="least"),
+        Workload("timer_func", 5_000_000, 500_000, procs="least"),
+        Workload("sleepers", 100_000, 20_000, procs="most"),
+        Workload("sleep1ms", 2_000, 500, procs="most"),
     ]
 }
 
@@ -129,4 +133,10 @@ LINES = [
     Line("spawn to run on a sleeping P, p99 µs", "spawn_to_run", "p99_us"),
     Line("spawn to run on a sleeping P, p99.9 µs", "spawn_to_run", "p999_us"),
     Line("idle runtime, % of a core", "idle", "cpu_percent", {2: AtMost(0.1)}),
+    Line("timer with a channel, create and stop, ns", "timer_chan", required={1: figures(208, 60)}),
+    Line("timer with a function, create and stop, ns", "timer_func", required={1: figures(169, 50)}),
+    Line("10^5 sleepers, 5 naps each, ms", "sleepers", "wall_ms", {2: figures(1028, 600)}),
+    Line("10^5 sleepers, 5 naps each, CPU ms", "sleepers", "cpu_ms", {2: figures(1264, 500)}),
+    Line("lateness of a sleep of 1 ms, p50 µs", "sleep1ms", "p50_us"),
+    Line("lateness of a sleep of 1 ms, p99 µs", "sleep1ms", "p99_us", {2: AtMost(150)}),
 ]

@@ -3,6 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
 namespace weft::runtime {
 
@@ -61,5 +66,45 @@ struct sched_stats {
 };
 
 sched_stats read_sched_stats();
+
+// Every goroutine, in the form of Go's dumps: its number, what it waits for and for how long, its stack, and where it was
+// created. The world stands still for a moment. With elfutils' libdw on the machine functions have files and lines;
+// without it there are addresses that addr2line understands.
+void dump_goroutines(std::ostream& out);
+
+// counts[i] values v with buckets[i] <= v < buckets[i + 1]. The first boundary is 0, the last one infinity.
+struct histogram {
+  std::vector<std::uint64_t> counts;
+  std::vector<double> buckets;
+
+  std::uint64_t total() const;
+  // The value below which the share q (0 to 1) of all lies, as far as the buckets tell: the upper end of one (the lower
+  // end of the last). 0 if there are no values.
+  double quantile(double q) const;
+};
+
+// One figure. The name has the unit behind a colon, as in Go: "/sched/latencies:seconds".
+struct metric {
+  std::string_view name;
+  std::string_view description;
+  std::variant<std::uint64_t, double, histogram> value;
+  bool cumulative = false;  // only ever grows
+
+  bool is_integer() const noexcept { return std::holds_alternative<std::uint64_t>(value); }
+  bool is_float() const noexcept { return std::holds_alternative<double>(value); }
+  bool is_histogram() const noexcept { return std::holds_alternative<weft::runtime::histogram>(value); }
+
+  // std::bad_variant_access if it is of another kind; number() takes both kinds of number.
+  std::uint64_t integer() const { return std::get<std::uint64_t>(value); }
+  double number() const { return is_integer() ? static_cast<double>(integer()) : std::get<double>(value); }
+  const weft::runtime::histogram& distribution() const { return std::get<weft::runtime::histogram>(value); }
+};
+
+// Everything there is, sorted by name: Go's names for what Go has too, "/weft/…" for the rest. Nothing is stopped for it.
+std::vector<metric> read_metrics();
+
+// The same in the text format that Prometheus reads.
+void write_prometheus(std::ostream& out);
+void write_prometheus(std::ostream& out, const std::vector<metric>& metrics);
 
 }  // namespace weft::runtime

@@ -16,6 +16,12 @@ class counter {
     add(1);
 #endif
   }
+  // True once in `n` times, a power of two.
+  bool bump_and_sample(std::uint64_t n) noexcept {
+    const std::uint64_t value = value_.load(std::memory_order_relaxed) + 1;
+    value_.store(value, std::memory_order_relaxed);
+    return (value & (n - 1)) == 0;
+  }
   std::uint64_t read() const noexcept { return value_.load(std::memory_order_relaxed); }
 
  private:

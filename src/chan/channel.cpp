@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sched/lifecycle.h"
+
 namespace weft::chans {
 namespace {
 
@@ -26,6 +28,8 @@ bool release_lock_of_thread(goroutine*, void* c) noexcept {
   w.select = nullptr;
   w.delivered = false;
   queue.push(w);
+  if (c.clock != nullptr) [[unlikely]]
+    waiters_changed(c);
   if (m != nullptr) {
     sched::park_in_section(m, &release_lock, &c, why);
   } else {
@@ -83,6 +87,12 @@ bool release_lock_of_thread(goroutine*, void* c) noexcept {
       finish_recv(c, m, to, t);
       return true;
     case verdict::blocked:
+      if (c.clock != nullptr && m == nullptr && sched::sched.life.load(std::memory_order_acquire) != sched::phase::running) {
+        // Nobody would wake this thread: timers stand still while the runtime does.
+        c.lock.unlock();
+        sched::ensure_started();
+        return detail::channel_recv(&c, to);
+      }
       return wait_in(c.receivers, c, m, to, detail::wait_reason::chan_receive);
     case verdict::closed:
       break;
@@ -198,6 +208,7 @@ void destroy_channel(chan_core* core) noexcept {
       c.advance_head();
     }
   }
+  if (c.clock != nullptr) return destroy_time_channel(c);
   const std::size_t alignment = c.alignment;
   c.~channel();
   if (is_over_aligned(alignment)) {
@@ -233,7 +244,8 @@ bool channel_recv(chan_core* core, void* to) noexcept {
     return true;
   }
   waiter* peer = c.senders.front();
-  if (peer == nullptr && c.count.load(std::memory_order_relaxed) == 0 && !c.closed.load(std::memory_order_relaxed)) {
+  if (peer == nullptr && c.count.load(std::memory_order_relaxed) == 0 && !c.closed.load(std::memory_order_relaxed) &&
+      c.clock == nullptr) {
     return wait_in(c.receivers, c, m, to, wait_reason::chan_receive);
   }
   if (peer != nullptr && peer->select == nullptr && c.ops == nullptr && c.capacity == 0)

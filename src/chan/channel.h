@@ -21,6 +21,9 @@
 // sender adds its own once it is filled (senders overtake each other, and a place being emptied makes try_send fail
 // while size() is below capacity()).
 //
+// A channel whose values come from the clock (time_channel.h) has neither ring nor senders: `clock` is set, and the places
+// that wonder whether there is an element, or change who waits for one, ask it.
+//
 // After ready(), and after the unlock if there is no peer and the elements are bits, the channel is not touched any
 // more: its last handle may go with the peer.
 #pragma once
@@ -103,6 +106,15 @@ class wait_queue {
   waiter* last_ = nullptr;
 };
 
+struct channel;
+struct time_channel;
+
+// Of a channel with a clock; but for is_due(), with the lock held.
+bool is_due(const channel& c) noexcept;
+bool take_due(channel& c, void* to) noexcept;   // false: not due
+void waiters_changed(channel& c) noexcept;      // after somebody has joined or left `receivers`
+void destroy_time_channel(channel& c) noexcept;
+
 struct channel : chan_core {
   spin_lock lock;
   std::atomic<bool> closed{false};  // this and all below: written under the lock
@@ -117,6 +129,7 @@ struct channel : chan_core {
   std::uint32_t head_lap = 0;
   std::uint32_t tail_lap = 0;
   std::uint32_t alignment = 0;
+  time_channel* clock = nullptr;  // itself, if its values come from the clock
 
   void* place(std::size_t i) const noexcept { return ring + i * element_size; }
   void advance_head() noexcept {
@@ -134,7 +147,8 @@ struct channel : chan_core {
            closed.load(std::memory_order_acquire);
   }
   bool may_recv() const noexcept {
-    return count.load(std::memory_order_acquire) != 0 || !senders.empty() || closed.load(std::memory_order_acquire);
+    return count.load(std::memory_order_acquire) != 0 || !senders.empty() || closed.load(std::memory_order_acquire) ||
+           (clock != nullptr && is_due(*this));
   }
 };
 static_assert(sizeof(channel) + 16 <= 192, "an unbuffered channel of ints, with what malloc adds");
@@ -185,6 +199,7 @@ struct transfer {
   const std::size_t count = c.count.load(std::memory_order_relaxed);
   if (count == 0) {
     if ((t.peer = c.senders.take()) != nullptr) return verdict::done;  // unbuffered
+    if (c.clock != nullptr && take_due(c, to)) return verdict::done;
     return c.closed.load(std::memory_order_relaxed) ? verdict::closed : verdict::blocked;
   }
   if (c.ops == nullptr) {

@@ -97,7 +97,8 @@ bool can_go(const select_slot& s) noexcept {
   channel& c = channel_of(s.channel);
   if (c.closed.load(std::memory_order_relaxed)) return true;
   const std::size_t count = c.count.load(std::memory_order_relaxed);
-  return s.kind == case_kind::recv ? count != 0 || c.senders.has_open() : count < c.capacity || c.receivers.has_open();
+  if (s.kind == case_kind::recv) return count != 0 || c.senders.has_open() || (c.clock != nullptr && is_due(c));
+  return count < c.capacity || c.receivers.has_open();
 }
 
 [[gnu::always_inline]] inline verdict begin(select_slot& s, transfer& t) noexcept {
@@ -245,6 +246,7 @@ void enqueue_all(select_state& state, std::size_t n) noexcept {
     s.index = i;
     channel& c = channel_of(s.channel);
     (s.kind == case_kind::recv ? c.receivers : c.senders).push(s);
+    if (c.clock != nullptr) waiters_changed(c);
   }
 }
 
@@ -296,6 +298,7 @@ void leave_lines(const select_state& state) noexcept {
       select_slot& s = slots[slots[k].by_address];
       if (s.queued) (s.kind == case_kind::recv ? c->receivers : c->senders).remove(s);
     }
+    if (c->clock != nullptr) waiters_changed(*c);
     c->lock.unlock();
   }
   if (m != nullptr) sched::leave(m);

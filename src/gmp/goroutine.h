@@ -18,6 +18,8 @@
 //                                                         -> preempted  itself, in the signal handler: stopped in place
 //   preempted asleep in the handler, on the list of those  -> running    itself: its M was given a P
 //             stopped                                     -> detached   itself: it was let go without one
+//   timed     runnable, and one of those for which it is  -> running    as runnable, which is what it counts as in
+//             measured how long it takes until they run                 every other respect
 //
 // A thread's stand-in uses running, waiting and runnable only.
 #pragma once
@@ -34,12 +36,14 @@
 #include "arch/sanitizer.h"
 #include "base/fatal.h"
 #include "base/note.h"
+#include "base/peekable.h"
+#include "base/time_histogram.h"
 
 namespace weft::gmp {
 
 struct machine;
 
-enum class status : std::uint32_t { dead, runnable, running, waiting, syscall, detached, preempted, count_ };
+enum class status : std::uint32_t { dead, runnable, running, waiting, syscall, detached, preempted, timed, count_ };
 
 std::string_view to_string(status s) noexcept;
 
@@ -55,6 +59,7 @@ constexpr bool is_legal(status from, status to) noexcept {
       /* syscall   */ bit(status::running) | bit(status::detached),
       /* detached  */ bit(status::running) | bit(status::runnable) | bit(status::preempted),
       /* preempted */ bit(status::running) | bit(status::detached),
+      /* timed     */ bit(status::running),
   };
   return (legal[static_cast<unsigned>(from)] & bit(to)) != 0;
 }
@@ -74,14 +79,14 @@ struct goroutine : detail::runnable {
   machine* own_machine = nullptr;  // only this M may run it: it is locked to it, or stopped in place on it
   exception_state exceptions;
 
-  std::uint64_t id = 0;
+  base::peekable_value<std::uint64_t> id;
   detail::record* body = nullptr;  // what it runs; null for main's and threads' stand-ins
   std::byte* stack_low = nullptr;  // usable from here up to this object
   std::size_t stack_size = 0;      // as asked for
   void* locals = nullptr;          // goroutine_local values, destroyed at its end
   void (*destroy_locals)(void*) = nullptr;
   std::atomic<std::int64_t> waiting_since{0};  // coarse clock
-  detail::wait_reason reason = detail::wait_reason::none;
+  base::peekable_value<detail::wait_reason> reason{detail::wait_reason::none};
   std::uint32_t lock_depth = 0;    // lock_os_thread() calls that are not undone
   std::uint64_t stop_ticket = 0;   // stopped in place: its turn comes when so many have left the global queue
   bool is_main = false;    // run()'s
@@ -97,11 +102,14 @@ struct goroutine : detail::runnable {
 
 [[noreturn, gnu::cold]] void bad_transition(const goroutine& g, status expected, status to) noexcept;
 
+// What a transition from a state other than the expected one is: the end of a measurement, or a bug.
+[[gnu::cold, gnu::noinline]] void unexpected_transition(goroutine& g, status expected, status to) noexcept;
+
 // The one door for state changes that only one party can make at that moment.
 // [g.state] release: what led to the state is visible to who reads it with acquire.
 inline void transition(goroutine& g, status from, status to) noexcept {
   if (g.state.load(std::memory_order_relaxed) != from || !is_legal(from, to)) [[unlikely]] {
-    bad_transition(g, from, to);
+    unexpected_transition(g, from, to);
   }
   g.state.store(to, std::memory_order_release);
 }
@@ -111,5 +119,14 @@ inline bool try_transition(goroutine& g, status from, status to) noexcept {
   if (!is_legal(from, to)) [[unlikely]] bad_transition(g, from, to);
   return g.state.compare_exchange_strong(from, to, std::memory_order_acq_rel, std::memory_order_acquire);
 }
+
+// One in so many goroutines that become runnable after a wait is timed: the clock costs as much as a switch.
+inline constexpr std::uint64_t timed_every = 256;
+
+// From runnable to timed, by the waker, before the goroutine is in a queue.
+[[gnu::cold, gnu::noinline]] void begin_timing(goroutine& g) noexcept;
+
+// How long those that were timed were runnable before they ran.
+extern base::time_histogram latencies;
 
 }  // namespace weft::gmp

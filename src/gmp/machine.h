@@ -62,7 +62,7 @@ struct alignas(64) machine {
   arch::context g0{};
   [[no_unique_address]] arch::fiber g0_fiber;
 
-  bool spinning = false;
+  base::peekable_value<bool> spinning{false};
   bool retiring = false;        // counted in sched.retiring
   bool ends = false;            // its goroutine ended while locked to it: the thread goes too
   processor* next_p = nullptr;  // what whoever wakes it hands to it
@@ -72,7 +72,7 @@ struct alignas(64) machine {
   machine* all_link = nullptr;
   base::random rng{0};
   std::uint32_t id = 0;
-  std::int32_t tid = 0;
+  base::peekable_value<std::int32_t> tid{0};
   pthread_t thread{};
 };
 

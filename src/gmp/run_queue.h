@@ -106,6 +106,13 @@ class run_queue {
     return n;
   }
 
+  // Anyone, while nobody changes the queue.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    const std::uint32_t t = tail_.load(std::memory_order_acquire);
+    for (std::uint32_t i = head_.load(std::memory_order_acquire); i != t; ++i) visit(slot(i).load(std::memory_order_relaxed));
+  }
+
  private:
   std::atomic<T*>& slot(std::uint32_t i) noexcept { return slots_[i & (Capacity - 1)]; }
   const std::atomic<T*>& slot(std::uint32_t i) const noexcept { return slots_[i & (Capacity - 1)]; }

@@ -10,40 +10,71 @@
 #include "sched/stack.h"
 
 namespace weft::sched {
+
+constinit debug_settings debug;
+
 namespace {
 
-bool parse(std::string_view text, std::int64_t& number) noexcept {
-  constexpr std::int64_t largest = 1'000'000'000;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= largest;
-}
-
-bool apply(std::string_view name, std::string_view value) noexcept {
-  if (name == "guard" && value == "mprotect") {
-    force_mprotect_guards();
-    return true;
-  }
-  std::int64_t number = 0;
-  if (!parse(value, number)) return false;
-  if (name == "asyncpreemptoff" && number <= 1) {
-    preemption.off = number == 1;
-  } else if (name == "slice" && number > 0) {
-    preemption.slice_ns = number * 1'000'000;
-  } else if (name == "dueslice" && number > 0) {
-    preemption.due_slice_ns = number * 1'000'000;
-  } else if (name == "preemptsignal" && number > 0 && number <= SIGRTMAX) {
-    preemption.signal = static_cast<int>(number);
-  } else {
-    return false;
-  }
+bool parse_number(std::string_view text, std::int64_t least, std::int64_t most, std::int64_t& out) noexcept {
+  std::int64_t n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || n < least || n > most) return false;
+  out = n;
   return true;
 }
 
-void read_one(std::string_view setting) noexcept {
-  const auto equals = setting.find('=');
-  if (equals != setting.npos && apply(setting.substr(0, equals), setting.substr(equals + 1))) return;
-  base::text t;
-  (t << "weft: WEFTDEBUG: \"" << setting << "\" is not a setting of this version; ignored\n").print();
+bool parse_ms(std::string_view text, std::int64_t& ns) noexcept {
+  std::int64_t ms = 0;
+  if (!parse_number(text, 1, 1'000'000, ms)) return false;
+  ns = ms * 1'000'000;
+  return true;
+}
+
+bool parse_flag(std::string_view text, bool& out) noexcept {
+  if (text != "0" && text != "1") return false;
+  out = text == "1";
+  return true;
+}
+
+// One entry a setting. False: the value makes no sense.
+struct setting {
+  std::string_view name;
+  std::string_view values;
+  bool (*apply)(std::string_view value) noexcept;
+};
+
+constexpr setting settings[] = {
+    {"guard", "mprotect",
+     [](std::string_view v) noexcept {
+       if (v == "mprotect") force_mprotect_guards();
+       return v == "mprotect";
+     }},
+    {"schedtrace", "milliseconds, from 0 to 86400000",
+     [](std::string_view v) noexcept { return parse_number(v, 0, 86'400'000, debug.schedtrace_ms); }},
+    {"scheddetail", "0 or 1", [](std::string_view v) noexcept { return parse_flag(v, debug.scheddetail); }},
+    {"asyncpreemptoff", "0 or 1", [](std::string_view v) noexcept { return parse_flag(v, preemption.off); }},
+    {"slice", "milliseconds, from 1 to 1000000", [](std::string_view v) noexcept { return parse_ms(v, preemption.slice_ns); }},
+    {"dueslice", "milliseconds, from 1 to 1000000", [](std::string_view v) noexcept { return parse_ms(v, preemption.due_slice_ns); }},
+    {"preemptsignal", "the number of a signal",
+     [](std::string_view v) noexcept {
+       std::int64_t n = 0;
+       if (!parse_number(v, 1, SIGRTMAX, n)) return false;
+       preemption.signal = static_cast<int>(n);
+       return true;
+     }},
+    {"leaks", "0 or 1", [](std::string_view v) noexcept { return parse_flag(v, debug.leaks); }},
+};
+
+void read_one(std::string_view text) noexcept {
+  const auto equals = text.find('=');
+  base::text warning;
+  warning << "weft: WEFTDEBUG: \"" << text << "\" ";
+  for (const setting& s : settings) {
+    if (s.name != text.substr(0, equals)) continue;
+    if (equals != text.npos && s.apply(text.substr(equals + 1))) return;
+    return (warning << "is ignored: the value of " << s.name << " is " << s.values << "\n").print();
+  }
+  (warning << "is not a setting of this version; ignored\n").print();
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <unistd.h>
+
 #include <weft/detail/park.h>
 #include <weft/run.h>
 #include <weft/runtime.h>
@@ -16,6 +18,7 @@
 #include "sched/fork.h"
 #include "sched/idle.h"
 #include "sched/locked.h"
+#include "sched/last_words.h"
 #include "sched/overflow.h"
 #include "sched/preempt.h"
 #include "sched/procs.h"
@@ -57,6 +60,7 @@ void prepare_once() {
   prepare_revoking();
   install_preempt_handler();
   watch_forks();
+  install_quit_handler();
   poll::open_poller();
 }
 
@@ -123,6 +127,7 @@ void after_main(machine* m, goroutine* from, const gmp::after_switch& self) noex
 
 // The main goroutine does not end like the others: who waits in run() must not go on before it is off its stack.
 [[noreturn]] void end_main(main_frame* frame) noexcept {
+  sched.run_thread.store(0, std::memory_order_release);
   goroutine* self = current_machine()->curg;
   if (self->locals != nullptr) self->destroy_locals(std::exchange(self->locals, nullptr));
   machine* m = enter();
@@ -144,6 +149,7 @@ void run_main_body(record* r) {
     frame->body(frame->argument);
   } catch (const goroutine_exit&) {
     detail::self()->is_main = false;
+    sched.main_exited.store(true, std::memory_order_release);
     throw;  // the others go on, and run() never returns
   } catch (...) {
     frame->error = std::current_exception();
@@ -180,6 +186,14 @@ void change_procs_if_following(int procs) {
   resize_world(procs);
 }
 
+void with_world_stopped(void (*f)(void*) noexcept, void* argument) {
+  std::lock_guard guard(lifecycle_lock);
+  const bool running = sched.life.load(std::memory_order_relaxed) == phase::running;
+  if (running) stop_world();
+  f(argument);
+  if (running) start_world(sched.procs.load(std::memory_order_acquire));
+}
+
 }  // namespace weft::sched
 
 namespace weft {
@@ -197,6 +211,8 @@ void run_main(const options& o, void (*body)(void*), void* argument) {
     bring_up(o);
     run_active = true;
     frame.home = adopt_main_thread();
+    sched::sched.main_exited.store(false, std::memory_order_relaxed);
+    sched::sched.run_thread.store(::gettid(), std::memory_order_release);  // until the main goroutine ends
     submit_main(&frame);
   }
   serve_main(frame.home, frame.ended_here);
@@ -205,6 +221,7 @@ void run_main(const options& o, void (*body)(void*), void* argument) {
     freeze();
     run_active = false;
   }
+  if (debug.leaks) report_leaks();
   if (frame.error) std::rethrow_exception(std::move(frame.error));
 }
 

@@ -20,7 +20,7 @@ namespace weft::sched {
 namespace {
 
 void put_readied(processor* p, goroutine* g) noexcept {
-  p->counters.readied.bump();
+  if (p->counters.readied.bump_and_sample(gmp::timed_every)) [[unlikely]] gmp::begin_timing(*g);
   if (put_next(p, g)) {
     wake_processor_for_single();
   } else {

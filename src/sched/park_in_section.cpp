@@ -23,7 +23,7 @@ void park_in_section(machine* m, parked_hook hook, void* arg, detail::wait_reaso
 void ready_in_section(machine* m, goroutine* g) noexcept {
   if (m == nullptr || g->is_thread) return detail::ready(g);
   gmp::transition(*g, status::waiting, status::runnable);
-  m->p->counters.readied.bump();
+  if (m->p->counters.readied.bump_and_sample(gmp::timed_every)) [[unlikely]] gmp::begin_timing(*g);
   if (put_next(m->p, g)) {
     wake_processor_for_single();
   } else {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <sys/syscall.h>
+#include <sys/ucontext.h>
 #include <unistd.h>
 
 #include "base/delay.h"
@@ -60,12 +61,24 @@ void go_on(machine* m, goroutine* g) noexcept {
   }
 }
 
-void stop_in_place(machine* m) noexcept {
+// Where it stands, for dumps; it goes on by returning from the handler.
+void note_position(goroutine* g, const void* context) noexcept {
+  const mcontext_t& at = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  g->context = {reinterpret_cast<void*>(at.gregs[REG_RSP]), reinterpret_cast<void*>(at.gregs[REG_RIP]),
+                reinterpret_cast<void*>(at.gregs[REG_RBP])};
+#elif defined(__aarch64__)
+  g->context = {reinterpret_cast<void*>(at.sp), reinterpret_cast<void*>(at.pc), reinterpret_cast<void*>(at.regs[29])};
+#endif
+}
+
+void stop_in_place(machine* m, const void* context) noexcept {
   if (m->locks.load(std::memory_order_relaxed) != 0) return;  // in the runtime: it will notice by itself
   if (m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) return;
   m->locks.store(1, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);  // [section.enter]
   goroutine* g = m->curg;
+  note_position(g, context);
   if (queue_up(m, g)) {
     sched.stops_in_place.fetch_add(1, std::memory_order_relaxed);
     base::delay();
@@ -88,7 +101,7 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   const int saved = errno;
   machine* m = gmp::current_machine();
   if (info->si_code == SI_QUEUE && info->si_value.sival_ptr == &cookie) {
-    if (m != nullptr) stop_in_place(m);
+    if (m != nullptr) stop_in_place(m, context);
   } else {
     forward(signal, info, context);
   }
@@ -103,7 +116,7 @@ void send_stop(machine* m) noexcept {
   info.si_pid = ::getpid();
   info.si_uid = ::getuid();
   info.si_value.sival_ptr = &cookie;
-  ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), m->tid, preempt_signal(), &info);
+  ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), static_cast<pid_t>(m->tid), preempt_signal(), &info);
 }
 
 // Straight to the first of those stopped in place: it takes no thread.

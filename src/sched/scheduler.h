@@ -13,6 +13,7 @@
 
 #include "base/lock.h"
 #include "base/note.h"
+#include "base/time_histogram.h"
 #include "gmp/machine.h"
 #include "gmp/pointer_queue.h"
 #include "gmp/processor.h"
@@ -86,12 +87,33 @@ struct scheduler {
   std::atomic<bool> poller_stays_away{false};     // the last time, that took long
   std::atomic<std::uint64_t> polls{0}, poll_waits{0}, poll_events{0}, poll_readied{0}, poll_by_sysmon{0};
   std::atomic<std::uint64_t> stops_in_place{0}, preempt_signals{0}, revoked_running{0}, revoked_blocked{0}, rotations{0};
+  std::atomic<std::int32_t> run_thread{0};        // the thread that waits in run() for the main goroutine; 0: none
+  std::atomic<bool> main_exited{false};           // by exit_goroutine()
+  std::atomic<std::int64_t> mutex_wait_ns{0};     // in mutex::lock(), by those who had to park
+  std::atomic<std::int64_t> stop_began{0};        // of the world
+  base::time_histogram stopping_times, pause_times;
   std::atomic<std::uint64_t> machine_wakeups{0}, idle_sleeps{0}, slices_ended{0}, futile_wakes{0}, missed_wakes{0}, world_stops{0}, handoffs{0}, redistributed{0};
 };
 
 extern scheduler sched;
 
 inline processor* processor_at(int i) noexcept { return sched.all_ps[i].load(std::memory_order_acquire); }
+
+// Alive, queued or not. The ends first: one that comes and goes meanwhile must not make the difference negative.
+inline std::uint64_t count_goroutines() noexcept {
+  std::uint64_t created = 0, finished = 0;
+  for (const auto& slot : sched.all_ps) {
+    const processor* p = slot.load(std::memory_order_acquire);
+    if (p == nullptr) break;
+    finished += p->counters.finished.read();
+  }
+  for (const auto& slot : sched.all_ps) {
+    const processor* p = slot.load(std::memory_order_acquire);
+    if (p == nullptr) break;
+    created += p->counters.created.read();
+  }
+  return sched.created_outside.load(std::memory_order_relaxed) + created - finished;
+}
 
 inline bool is_idle(int p) noexcept {
   return (sched.idle_mask[p / 64].load(std::memory_order_relaxed) >> (p % 64)) & 1;

@@ -219,6 +219,18 @@ goroutine* guard_hit(const void* address) noexcept {
   return nullptr;
 }
 
+void for_each_goroutine(void (*visit)(const goroutine&, void*), void* argument) noexcept {
+  const std::uint32_t n = arenas.count.load(std::memory_order_acquire);  // [arena.publish]
+  for (std::uint32_t i = 0; i < n; ++i) {
+    // Under the lock no stack is formatted and no page is given back. One without pages reads as zeros: dead.
+    base::lock_guard guard(shared.lock);
+    const arena& a = arenas.entries[i];
+    const int c = stack_class(a.stride - os::page_size - header_bytes);
+    const std::uint32_t carved = a.carved.load(std::memory_order_relaxed);
+    for (std::uint32_t k = 0; k < carved; ++k) visit(*goroutine_on(a.base + k * a.stride, c), argument);
+  }
+}
+
 stack_stats read_stack_stats() noexcept {
   return {shared.total.load(std::memory_order_relaxed), shared.pooled.load(std::memory_order_relaxed),
           shared.returned.load(std::memory_order_relaxed)};

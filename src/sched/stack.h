@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "sched/scheduler.h"
 
@@ -45,6 +46,15 @@ std::size_t scavenge_stacks() noexcept;
 
 // The goroutine whose guard page holds `address`, or null. From a signal handler.
 goroutine* guard_hit(const void* address) noexcept;
+
+// Every stack's goroutine, also the dead ones, whether the world stands or not: only what is atomic may be looked at
+// unless it does. A few thousand at a time under the lock of the pools, so `visit` neither blocks nor allocates.
+void for_each_goroutine(void (*visit)(const goroutine&, void*), void* argument) noexcept;
+
+template <class Visit>
+void for_each_goroutine(Visit&& visit) noexcept {
+  for_each_goroutine([](const goroutine& g, void* v) { (*static_cast<std::remove_reference_t<Visit>*>(v))(g); }, &visit);
+}
 
 struct stack_stats {
   std::uint64_t total;         // ever carved

@@ -4,11 +4,13 @@
 
 #include "os/clock.h"
 #include "sched/idle.h"
+#include "sched/last_words.h"
 #include "sched/lifecycle.h"
 #include "sched/netpoll.h"
 #include "sched/preempt.h"
 #include "sched/queues.h"
 #include "sched/revoke.h"
+#include "sched/schedtrace.h"
 #include "sched/stack.h"
 #include "sched/syscall.h"
 #include "sched/threads.h"
@@ -304,9 +306,15 @@ void sleep_while_idle(watch& w) noexcept {
     if (!everything_idle()) return;
     sched.sysmon_asleep = true;
   }
+  if (may_be_deadlocked()) request_deadlock_check();
   for (int i = 0; i < 2; ++i) {
     if (sched.sysmon_note.sleep_until(os::now_ns() + scavenge_every)) return;
     scavenge_stacks();
+  }
+  // What keeps this from being a deadlock may come to an end without a sign to us, as a thread does.
+  for (std::int64_t nap = scavenge_every; may_be_deadlocked(); nap *= 2) {
+    request_deadlock_check();
+    if (sched.sysmon_note.sleep_until(os::now_ns() + nap)) return;
   }
   sched.sysmon_note.sleep();
   w.scavenged = os::now_ns();
@@ -334,6 +342,7 @@ std::int64_t next_nap(const watch& w) noexcept {
 }  // namespace
 
 void wake_sysmon() noexcept {
+  sched.coarse_now.store(os::now_ns(), std::memory_order_relaxed);  // it has stood still since sysmon fell asleep
   sched.sysmon_asleep = false;
   sched.sysmon_note.wake();
 }
@@ -342,7 +351,7 @@ void sysmon_loop() noexcept {
   watch w;
   for (;;) {
     os::sleep_thread_ns(next_nap(w));
-    if (everything_idle()) {
+    if (everything_idle() && !tracing_schedule()) {
       if (doze(w)) continue;
       sleep_while_idle(w);
       w.nap = shortest_nap;
@@ -351,6 +360,10 @@ void sysmon_loop() noexcept {
     w.idle_naps = 0;
     const std::int64_t now = os::now_ns();
     sched.coarse_now.store(now, std::memory_order_relaxed);
+    if (tracing_schedule()) {
+      trace_schedule(now);
+      if (w.quiet % 64 == 63 && everything_idle() && may_be_deadlocked()) request_deadlock_check();  // it never sleeps
+    }
     const bool retook = retake_from_calls(now);
     w.next_event = now + longest_nap;
     watch_slices(w, now);

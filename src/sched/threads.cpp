@@ -13,6 +13,7 @@
 #include "gmp/current.h"
 #include "os/memory.h"
 #include "sched/idle.h"
+#include "sched/last_words.h"
 #include "sched/loop.h"
 #include "sched/overflow.h"
 #include "sched/preempt.h"
@@ -28,6 +29,7 @@ struct requests {
   std::int32_t spare WEFT_GUARDED_BY(sched.lock) = 0;
   bool limits WEFT_GUARDED_BY(sched.lock) = false;
   base::futex_word posted{0};
+  std::atomic<std::int32_t> factory_tid{0}, sysmon_tid{0};
 };
 constinit requests factory_requests;
 
@@ -108,6 +110,7 @@ void create_machine(bool spinning) {
 }
 
 void* factory_thread(void*) {
+  factory_requests.factory_tid.store(::gettid(), std::memory_order_release);
   name_thread("weft-factory", 0);
   for (;;) {
     const std::uint32_t seen = factory_requests.posted.load(std::memory_order_acquire);
@@ -124,6 +127,7 @@ void* factory_thread(void*) {
       for (; spinning > 0; --spinning) create_machine(true);
       for (; spare > 0; --spare) create_machine(false);
       if (limits) follow_limits();
+      attend_last_words();
     } catch (const std::exception& e) {
       base::fatal(e.what());
     }
@@ -132,6 +136,7 @@ void* factory_thread(void*) {
 }
 
 void* sysmon_thread(void*) {
+  factory_requests.sysmon_tid.store(::gettid(), std::memory_order_release);
   name_thread("weft-sysmon", 0);
   sysmon_loop();
 }
@@ -142,10 +147,7 @@ void count_new_machine() noexcept WEFT_REQUIRES(sched.lock) {
   }
 }
 
-void post() noexcept {
-  factory_requests.posted.fetch_add(1, std::memory_order_release);
-  base::futex_wake(factory_requests.posted, 1);
-}
+void post() noexcept { wake_factory(); }
 
 }  // namespace
 
@@ -185,6 +187,16 @@ void name_thread(const char* prefix, std::uint32_t number) noexcept {
   char name[16] = {};
   t.view().copy(name, sizeof name - 1);
   ::pthread_setname_np(::pthread_self(), name);
+}
+
+void wake_factory() noexcept {
+  factory_requests.posted.fetch_add(1, std::memory_order_release);
+  base::futex_wake(factory_requests.posted, 1);
+}
+
+bool is_service_thread(std::int32_t tid) noexcept {
+  return tid == factory_requests.factory_tid.load(std::memory_order_acquire) ||
+         tid == factory_requests.sysmon_tid.load(std::memory_order_acquire);
 }
 
 void request_spinning_machine() noexcept {

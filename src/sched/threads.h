@@ -24,4 +24,10 @@ machine* new_machine() noexcept;
 // The calling thread becomes this M's.
 void adopt_thread(machine* m) noexcept;
 
+// Has the factory look whether there is something to do. From anywhere, signal handlers included.
+void wake_factory() noexcept;
+
+// Whether this is the factory, or sysmon.
+bool is_service_thread(std::int32_t tid) noexcept;
+
 }  // namespace weft::sched

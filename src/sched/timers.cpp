@@ -23,13 +23,14 @@ void timer_came_first(std::int64_t when) noexcept {
 
 }  // namespace
 
-void start_timer(timers::timer_node& node, std::int64_t when_ns, std::int64_t period_ns, std::uint64_t seq) noexcept {
+bool start_timer(timers::timer_node& node, std::int64_t when_ns, std::int64_t period_ns, std::uint64_t seq) noexcept {
   machine* m = enter();
   processor* p = m != nullptr ? m->p : processor_at(0);
   const timers::armed armed = timers::add(p->timers, node, when_ns, period_ns, seq);
   if (m != nullptr) p->counters.timers_started.bump();
   if (armed.is_first) timer_came_first(when_ns);
   if (m != nullptr) leave(m);
+  return armed.was_pending;
 }
 
 bool stop_timer(timers::timer_node& node) noexcept {

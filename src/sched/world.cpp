@@ -115,6 +115,8 @@ void drain_to_global(processor* p) noexcept {
 
 void stop_world() noexcept {
   sched.world_stops.fetch_add(1, std::memory_order_relaxed);
+  const std::int64_t began = os::now_ns();
+  sched.stop_began.store(began, std::memory_order_relaxed);
   {
     base::lock_guard guard(sched.lock);
     const int procs = sched.procs.load(std::memory_order_acquire);
@@ -136,6 +138,7 @@ void stop_world() noexcept {
     }
     if (!done) base::futex_wait_until(sched.stopped, 0, os::now_ns() + retry_ns);
   }
+  sched.stopping_times.add(os::now_ns() - began);
 }
 
 void start_world(int procs) noexcept {
@@ -177,6 +180,10 @@ void start_world(int procs) noexcept {
     }
   }
   for (int i = 0; i < wakes; ++i) woken[i]->park.wake();
+  // What lies between two run()s is no pause.
+  if (sched.life.load(std::memory_order_relaxed) == phase::running) {
+    sched.pause_times.add(os::now_ns() - sched.stop_began.load(std::memory_order_relaxed));
+  }
   wake_processor();  // for what was left in any queue, and for the timers
 }
 

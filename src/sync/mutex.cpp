@@ -14,6 +14,14 @@ namespace {
 
 constexpr std::int64_t starvation_ns = 1'000'000;
 
+// For the metrics, whatever the outcome of the wait.
+struct wait_account {
+  std::int64_t ns = 0;
+  ~wait_account() {
+    if (ns != 0) sched::sched.mutex_wait_ns.fetch_add(ns, std::memory_order_relaxed);
+  }
+};
+
 }  // namespace
 
 // `mine`, here and below: the bit `woken` if it stands for this waiter, else 0. It goes as the waiter takes the lock or
@@ -95,6 +103,7 @@ bool mutex_core::lock_slow(std::int64_t deadline_ns) noexcept {
   const std::int64_t since = now_ns();
   if (deadline_ns <= since) return false;
   std::uint32_t mine = 0;
+  wait_account waited;
   for (bool starved = false;;) {
     waiter self;
     if (queue_up(self, mine, starved)) return true;
@@ -105,7 +114,8 @@ bool mutex_core::lock_slow(std::int64_t deadline_ns) noexcept {
       self.parker.await_waker();
       if (!self.granted) return take_or_pass_on();
     }
-    starved = now_ns() - since >= starvation_ns;
+    waited.ns = now_ns() - since;
+    starved = waited.ns >= starvation_ns;
     if (self.granted) {
       if (!starved) word_.fetch_and(~starving, std::memory_order_relaxed);
       return true;

@@ -13,4 +13,6 @@ void sleep_until_ns(std::int64_t deadline_ns) {
   self.park_until(wait_reason::sleep, deadline_ns);
 }
 
+void throw_bad_period() { throw std::invalid_argument("weft::ticker: the period must be more than 0"); }
+
 }  // namespace weft::detail

@@ -56,6 +56,10 @@ var workloads = map[string]workload{
 	"echo_64":      {300_000, 20_000, echo(64)},
 	"echo_1000":    {300_000, 20_000, echo(1000)},
 	"http_hello":   {300_000, 20_000, httpHello},
+	"timer_chan":   {5_000_000, 500_000, timerChannel},
+	"timer_func":   {5_000_000, 500_000, timerFunction},
+	"sleepers":     {100_000, 0, sleepers},
+	"sleep1ms":     {2_000, 10, sleepLateness},
 }
 
 // stopwatch measures wall time and the CPU time of the whole process.

@@ -1,0 +1,182 @@
+// A deadlock is when all of this holds at one moment:
+//   - run() is under way and its main goroutine has not ended
+//   - every P is idle (so no queue has a goroutine, and no M runs a timer)
+//   - no timer is pending
+//   - no M has a goroutine: one in a blocking call may come back
+//   - nobody waits for a descriptor
+//   - the process has no threads but the runtime's and the one that waits in run()
+// Only a goroutine, a timer, a descriptor or a thread can make a goroutine runnable, so it stays that way. "At one moment"
+// is made sure of by looking twice, with a count in between that everything that starts or wakes a goroutine changes.
+#include "sched/last_words.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fatal.h"
+#include "poll/poller.h"
+#include "sched/report.h"
+#include "sched/threads.h"
+#include "sched/timers.h"
+
+namespace weft::sched {
+namespace {
+
+struct requests {
+  std::atomic<bool> quit{false};
+  std::atomic<bool> deadlock_check{false};
+};
+constinit requests requested;
+constinit pid_t our_pid = 0;
+
+// ---- the end -------------------------------------------------------------------------------------------------------
+
+// What the program printed so far should not be lost; but a goroutine may hold the lock of the stream, for ever.
+void flush_stdout() noexcept {
+  if (::ftrylockfile(stdout) != 0) return;
+  std::fflush(stdout);
+  ::funlockfile(stdout);
+}
+
+[[noreturn]] void end_with_report(const char* first_line) {
+  flush_stdout();
+  base::text t;
+  (t << first_line << "\n\n").print();
+  try {
+    report_to_stderr();
+  } catch (const std::exception& e) {
+    (t << "(no report: " << e.what() << ")\n").print();
+  }
+  ::_exit(2);
+}
+
+// ---- SIGQUIT -------------------------------------------------------------------------------------------------------
+
+void on_quit(int signal) noexcept {
+  const int saved = errno;
+  if (::getpid() != our_pid) {  // a child that was forked: it has none of our threads
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);
+  }
+  requested.quit.store(true, std::memory_order_release);  // [last_words.request]
+  wake_factory();
+  errno = saved;
+}
+
+// ---- deadlock ------------------------------------------------------------------------------------------------------
+
+// Changes whenever a goroutine is started, readied or parks, or a thread is woken to look for one.
+std::uint64_t activity() noexcept {
+  std::uint64_t n = sched.created_outside.load(std::memory_order_acquire) + sched.machine_wakeups.load(std::memory_order_acquire);
+  for (int i = 0; i < sched.procs.load(std::memory_order_acquire); ++i) {
+    const auto& c = processor_at(i)->counters;
+    n += c.created.read() + c.readied.read() + c.parks.read() + c.finished.read();
+  }
+  return n;
+}
+
+bool is_ours(std::int32_t tid) noexcept {
+  if (tid == sched.run_thread.load(std::memory_order_acquire) || is_service_thread(tid)) return true;
+  for (const machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
+    if (m->tid == tid) return true;
+  }
+  return false;
+}
+
+class directory {
+ public:
+  explicit directory(const char* path) : dir_(::opendir(path)) {}
+  ~directory() {
+    if (dir_ != nullptr) ::closedir(dir_);
+  }
+  directory(const directory&) = delete;
+  directory& operator=(const directory&) = delete;
+
+  // The next name that is a number; -1: no more. What cannot be read has none.
+  int next_number() {
+    while (const dirent* entry = dir_ != nullptr ? ::readdir(dir_) : nullptr) {
+      if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9') return std::atoi(entry->d_name);
+    }
+    return -1;
+  }
+
+ private:
+  DIR* const dir_;
+};
+
+// Also if /proc cannot be read: then nothing is known.
+bool outside_thread_exists() {
+  directory tasks("/proc/self/task");
+  int seen = 0;
+  for (int tid; (tid = tasks.next_number()) != -1; ++seen) {
+    if (!is_ours(tid)) return true;
+  }
+  return seen == 0;
+}
+
+void check_for_deadlock() {
+  const std::uint64_t before = activity();
+  if (!may_be_deadlocked() || outside_thread_exists()) return;
+  if (!may_be_deadlocked() || activity() != before) return;
+  if (sched.main_exited.load(std::memory_order_acquire) && count_goroutines() == 0) {
+    end_with_report("fatal error: no goroutines (main called exit_goroutine) - deadlock!");
+  }
+  end_with_report("fatal error: all goroutines are asleep - deadlock!");
+}
+
+}  // namespace
+
+void install_quit_handler() noexcept {
+  struct sigaction action = {};
+  if (::sigaction(SIGQUIT, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL) return;
+  our_pid = ::getpid();
+  action = {};
+  action.sa_handler = &on_quit;
+  action.sa_flags = static_cast<int>(SA_RESTART | SA_ONSTACK | SA_RESETHAND);  // the second one ends the program at once
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGQUIT, &action, nullptr);
+}
+
+bool may_be_deadlocked() noexcept {
+  if (sched.run_thread.load(std::memory_order_acquire) == 0 || sched.life.load(std::memory_order_acquire) != phase::running) return false;
+  if (count_goroutines() == 0 && !sched.main_exited.load(std::memory_order_acquire)) return false;
+  if (next_timer() != 0 || poll::any_waiter()) return false;
+  base::lock_guard guard(sched.lock);
+  if (sched.stopping.load(std::memory_order_relaxed) || sched.global_size.load(std::memory_order_relaxed) != 0) return false;
+  if (sched.idle_ps.load(std::memory_order_seq_cst) != sched.procs.load(std::memory_order_acquire)) return false;
+  for (const machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
+    if (m->curg != nullptr) return false;
+  }
+  return true;
+}
+
+void request_deadlock_check() noexcept {
+  requested.deadlock_check.store(true, std::memory_order_release);  // [last_words.request]
+  wake_factory();
+}
+
+void attend_last_words() {
+  if (requested.quit.exchange(false, std::memory_order_acquire)) end_with_report("SIGQUIT: quit");  // [last_words.request]
+  if (requested.deadlock_check.exchange(false, std::memory_order_acquire)) check_for_deadlock();
+}
+
+void report_leaks() {
+  census c;
+  c.take();
+  std::size_t waiting = 0;
+  for (const census::member& m : c.members()) waiting += m.state == status::waiting;
+  if (waiting == 0) return;
+  base::text t;
+  (t << "weft: run() leaves " << std::uint64_t{waiting} << (waiting == 1 ? " goroutine" : " goroutines") << " behind that still "
+     << (waiting == 1 ? "waits" : "wait") << ":\n\n").print();
+  print_to_stderr(report(c, /*only_waiting=*/true));
+}
+
+}  // namespace weft::sched

@@ -1,0 +1,27 @@
+// What the runtime says before it ends the program, or at the end of run(): on SIGQUIT, and when all goroutines are asleep
+// and nothing can wake one, every goroutine is listed and the exit code is 2, as in Go.
+//
+// Nothing of it is done where it is noticed, in a signal handler or by sysmon, which may neither allocate nor wait: they
+// leave a request to the factory thread, which may.
+#pragma once
+
+#include <cstdint>
+
+#include "sched/scheduler.h"
+
+namespace weft::sched {
+
+// Once. SIGQUIT is left alone if the program has a handler of its own for it, or ignores it.
+void install_quit_handler() noexcept;
+
+// sysmon, when every P is idle. Cheap, and too pessimistic: the factory looks more closely.
+bool may_be_deadlocked() noexcept;
+void request_deadlock_check() noexcept;
+
+// The factory.
+void attend_last_words();
+
+// WEFTDEBUG=leaks=1: the goroutines that still wait, to stderr.
+void report_leaks();
+
+}  // namespace weft::sched

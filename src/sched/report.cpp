@@ -1,0 +1,227 @@
+#include "sched/report.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include "os/symbols.h"
+
+namespace weft::sched {
+namespace {
+
+constexpr std::int64_t minute_ns = 60'000'000'000;
+constexpr std::size_t most_ids = 50;  // of a group that are named
+
+using member = census::member;
+using os::location;
+using os::symbol;
+
+std::string hex(std::uintptr_t n) {
+  char digits[16];
+  const auto end = std::to_chars(digits, digits + sizeof digits, n, 16).ptr;
+  return "0x" + std::string(digits, end);
+}
+
+// Whether a function's own qualified name, without parameters and template arguments, begins with this.
+bool is_in(std::string_view function, std::string_view room) {
+  const std::string_view name = function.substr(0, function.find_first_of("(<"));
+  const auto at = name.find(room);  // what is in front of it is the result type of a template
+  return at == 0 || (at != name.npos && name[at - 1] == ' ');
+}
+
+// Where weft's own sources were when this was compiled: ".../src/".
+constexpr std::string_view source_folder = [] {
+  std::string_view file = __FILE__;
+  return file.substr(0, file.rfind("sched/"));
+}();
+
+bool is_weft_inside(const symbol& s) {
+  if (s.file.starts_with(source_folder) || s.file.find("weft/detail/") != s.file.npos) return true;
+  constexpr std::string_view rooms[] = {"weft::sched::", "weft::detail::", "weft::chans::", "weft::gmp::", "weft::arch::",
+                                        "weft::os::", "weft::timers::", "weft_goroutine_"};
+  return std::any_of(std::begin(rooms), std::end(rooms), [&](std::string_view room) { return is_in(s.function, room); });
+}
+
+// What stands between the runtime and the function that was given to go(), and what go() itself is made of.
+bool is_plumbing(const symbol& s) {
+  return is_weft_inside(s) || s.file.find("/include/c++/") != s.file.npos || is_in(s.function, "std::") ||
+         s.file.ends_with("weft/go.h") || s.file.ends_with("weft/run.h");
+}
+
+struct line {
+  const location* where;
+  const symbol* what;
+  std::uintptr_t pc;
+};
+
+class writer {
+ public:
+  writer(const census& c, bool only_waiting) : census_(c), only_waiting_(only_waiting) {}
+
+  std::string text() {
+    for (const auto& [stack, group] : groups()) write_group(group, stack);
+    if (!only_waiting_) {
+      for (const census::unborn& u : census_.never_started()) write_unborn(u);
+    }
+    if (!census_.is_complete()) out_ += "... and others, for which there was no room\n\n";
+    return std::move(out_);
+  }
+
+ private:
+  using group = std::vector<const member*>;
+  using shown = std::pair<std::string, group>;  // frames and creator, as text, and who has them
+
+  // Those that differ in nothing that is shown but their number and how long they have waited. Running ones first, then by
+  // number. Addresses first: to compare those of 100,000 goroutines is quick, to name them is not.
+  std::vector<shown> groups() {
+    using words = std::tuple<status, detail::wait_reason, bool, std::string_view, std::uint64_t, std::uintptr_t, std::vector<std::uintptr_t>>;
+    std::map<words, group> by_words;
+    for (const member& m : census_.members()) {
+      if (only_waiting_ && m.state != status::waiting) continue;
+      const auto frames = census_.frames(m);
+      by_words[{m.state, m.reason, m.locked, {m.name, m.name_size}, m.creator, m.creator_pc, {frames.begin(), frames.end()}}].push_back(&m);
+    }
+    std::map<std::tuple<status, detail::wait_reason, bool, std::string_view, std::string>, group> by_text;
+    for (auto& [w, some] : by_words) {
+      const member& m = *some.front();
+      group& all = by_text[{m.state, m.reason, m.locked, {m.name, m.name_size}, stack_of(m)}];
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    std::vector<shown> result;
+    for (auto& [t, g] : by_text) {
+      std::sort(g.begin(), g.end(), [](const member* a, const member* b) { return a->id < b->id; });
+      result.emplace_back(std::get<std::string>(t), std::move(g));
+    }
+    std::sort(result.begin(), result.end(), [](const shown& a, const shown& b) {
+      const member &x = *a.second.front(), &y = *b.second.front();
+      const bool x_runs = x.state == status::running, y_runs = y.state == status::running;
+      return x_runs != y_runs ? x_runs : x.id < y.id;
+    });
+    return result;
+  }
+
+  std::string stack_of(const member& m) {
+    std::string before;
+    std::swap(before, out_);
+    write_frames(m);
+    write_creator(m.creator, m.creator_pc);
+    std::swap(before, out_);
+    return before;
+  }
+
+  void write_group(const group& g, const std::string& stack) {
+    const member& m = *g.front();
+    out_ += "goroutine " + std::to_string(m.id) + " [" + state_of(g) + "]";
+    if (m.name_size != 0) out_ += " \"" + std::string(m.name, m.name_size) + "\"";
+    out_ += ":\n" + stack;
+    write_others(g);
+    out_ += "\n";
+  }
+
+  std::string state_of(const group& g) const {
+    const member& m = *g.front();
+    std::string text(m.state == status::waiting ? to_string(m.reason) : gmp::to_string(m.state));
+    if (text.empty()) text = "waiting";
+    if (m.state == status::waiting) {
+      std::int64_t since = m.waiting_since;
+      for (const member* other : g) since = std::min(since, other->waiting_since);
+      const std::int64_t minutes = since == 0 ? 0 : (census_.taken_at() - since) / minute_ns;
+      if (minutes >= 1) text += ", " + std::to_string(minutes) + " minutes";
+    }
+    if (m.locked) text += ", locked to thread";
+    return text;
+  }
+
+  void write_frames(const member& m) {
+    std::vector<line> lines;
+    for (const std::uintptr_t pc : census_.frames(m)) {
+      const location& where = symbols_.at(pc);
+      for (const symbol& s : where.symbols) lines.push_back({&where, &s, pc});
+    }
+    if (lines.empty()) out_ += "\tgoroutine running on other thread; stack unavailable\n";
+    const auto [first, last] = of_interest(lines);
+    for (std::size_t i = first; i < last; ++i) write_line(lines[i]);
+    if (m.frames == census::max_frames) out_ += "...additional frames elided...\n";
+  }
+
+  // Without the runtime's own frames at both ends; all of them, if that would leave nothing.
+  static std::pair<std::size_t, std::size_t> of_interest(const std::vector<line>& lines) {
+    std::size_t first = 0, last = lines.size();
+    while (first < last && is_weft_inside(*lines[first].what)) ++first;
+    while (first < last && is_plumbing(*lines[last - 1].what)) --last;
+    return first < last ? std::pair(first, last) : std::pair(std::size_t{0}, lines.size());
+  }
+
+  void write_line(const line& l) {
+    out_ += l.what->function.empty() ? hex(l.pc) : l.what->function;
+    out_ += "\n\t" + place_of(l) + "\n";
+  }
+
+  static std::string place_of(const line& l) {
+    std::string text;
+    if (!l.what->file.empty()) {
+      text = l.what->file + ":" + std::to_string(l.what->line);
+    } else {
+      text = (l.where->module.empty() ? "?" : l.where->module) + "+" + hex(l.where->in_module);
+    }
+    if (l.what->in_function != 0 && !l.what->file.empty()) text += " +" + hex(l.what->in_function);
+    return text;
+  }
+
+  void write_creator(std::uint64_t creator, std::uintptr_t pc) {
+    if (pc == 0) return;
+    const location& where = symbols_.at(pc - 1);
+    // What is inlined into the caller of go() is not who called it.
+    std::size_t i = 0;
+    while (i + 1 < where.symbols.size() && is_plumbing(where.symbols[i])) ++i;
+    const symbol& s = where.symbols[i];
+    if (creator == 0 && is_weft_inside(s)) return;  // the main goroutine, or a timer's
+    out_ += "created by " + (s.function.empty() ? hex(pc - 1) : s.function);
+    if (creator != 0) out_ += " in goroutine " + std::to_string(creator);
+    out_ += "\n\t" + place_of({&where, &s, pc - 1}) + "\n";
+  }
+
+  void write_others(const group& g) {
+    if (g.size() == 1) return;
+    out_ += "... and " + std::to_string(g.size() - 1) + " more with the same stack:";
+    for (std::size_t i = 1; i < std::min(g.size(), most_ids); ++i) out_ += " " + std::to_string(g[i]->id);
+    out_ += g.size() > most_ids ? " ...\n" : "\n";
+  }
+
+  void write_unborn(const census::unborn& u) {
+    out_ += std::to_string(u.count) + (u.count == 1 ? " goroutine" : " goroutines") + " [runnable] not yet started:\n";
+    write_creator(u.creator, u.creator_pc);
+    out_ += "\n";
+  }
+
+  const census& census_;
+  const bool only_waiting_;
+  os::symbolizer symbols_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string report(const census& c, bool only_waiting) { return writer(c, only_waiting).text(); }
+
+void report_to_stderr() {
+  census c;
+  c.take();
+  print_to_stderr(report(c));
+}
+
+void print_to_stderr(const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t n = ::write(STDERR_FILENO, text.data() + at, text.size() - at);
+    if (n <= 0) return;
+    at += static_cast<std::size_t>(n);
+  }
+}
+
+}  // namespace weft::sched

@@ -1,0 +1,285 @@
+// All goroutines are asleep and nothing can wake one; and SIGQUIT; and what is left behind by run().
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+#include <weft/weft.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "support/build.h"
+#include "support/subprocess.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+bool has(const test::outcome& end, const std::string& text) { return end.err.find(text) != std::string::npos; }
+
+const char* const asleep = "fatal error: all goroutines are asleep - deadlock!\n\n";
+
+// The thread sanitizer has a thread of its own, which cannot be told from one of the program's.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool sees_deadlocks = false;
+#else
+constexpr bool sees_deadlocks = true;
+#endif
+
+void expect_deadlock(const test::outcome& end, const std::string& reason) {
+  EXPECT_EQ(end.exit_code, 2) << end;
+  EXPECT_TRUE(end.err.starts_with(asleep)) << end;
+  EXPECT_TRUE(has(end, "goroutine 1 [" + reason + "]:\n")) << end;
+  EXPECT_EQ(end.out.find("after"), std::string::npos) << end;
+}
+
+const test::scenario receive_from_nobody("receive_from_nobody", [] {
+  weft::run([] {
+    std::printf("before");  // no newline: nothing flushes it
+    weft::chan<int> c;
+    c.recv();
+  });
+  std::puts("after");
+});
+
+TEST(a_deadlock, ends_the_program_with_a_dump_and_code_2) {
+  if (!sees_deadlocks) GTEST_SKIP();
+  const auto end = receive_from_nobody.run();
+  expect_deadlock(end, "chan receive");
+  EXPECT_EQ(end.out, "before") << end;
+}
+
+const test::scenario mutexes_in_a_ring("mutexes_in_a_ring", [] {
+  weft::run(
+      [] {
+        weft::mutex a, b;
+        a.lock();
+        weft::chan<int> locked;
+        weft::go([&] {
+          b.lock();
+          locked.send(1);
+          a.lock();
+        });
+        locked.recv();
+        b.lock();
+      },
+      {.procs = 4});
+});
+
+TEST(a_deadlock, is_found_whatever_they_wait_for) {
+  if (!sees_deadlocks) GTEST_SKIP();
+  const auto end = mutexes_in_a_ring.run();
+  expect_deadlock(end, "sync.Mutex.Lock");
+}
+
+const test::scenario after_sleeping("after_sleeping", [] {
+  weft::run([] {
+    weft::sleep_for(50ms);
+    weft::blocking([] { std::this_thread::sleep_for(50ms); });
+    weft::timer stopped(1h);
+    stopped.stop();
+    stopped.channel().recv();
+  });
+});
+
+TEST(a_deadlock, is_found_after_timers_and_blocking_calls_have_ended) {
+  if (!sees_deadlocks) GTEST_SKIP();
+  expect_deadlock(after_sleeping.run(), "chan receive");
+}
+
+TEST(a_deadlock, is_found_while_the_schedule_is_traced) {
+  if (!sees_deadlocks) GTEST_SKIP();
+  const auto end = receive_from_nobody.run({{"WEFTDEBUG", "schedtrace=50"}});
+  EXPECT_EQ(end.exit_code, 2) << end;
+  EXPECT_TRUE(has(end, asleep)) << end;
+}
+
+const test::scenario second_run("second_run", [] {
+  for (int i = 0; i < 3; ++i) {
+    weft::run([] {
+      weft::chan<int> c;
+      weft::go([=] { c.recv(); });
+      weft::yield();
+    });
+  }
+  weft::run([] { weft::chan<int>().recv(); });
+});
+
+TEST(a_deadlock, is_found_in_a_later_run_too) {
+  if (!sees_deadlocks) GTEST_SKIP();
+  const auto end = second_run.run();
+  EXPECT_EQ(end.exit_code, 2) << end;
+  EXPECT_TRUE(end.err.starts_with(asleep)) << end;
+}
+
+const test::scenario main_exits("main_exits", [] {
+  weft::run([] {
+    weft::go([] { weft::sleep_for(10ms); });
+    weft::exit_goroutine();
+  });
+});
+
+TEST(a_deadlock, is_when_main_has_exited_and_no_goroutine_is_left) {
+  if (!sees_deadlocks) GTEST_SKIP();
+  const auto end = main_exits.run();
+  EXPECT_EQ(end.exit_code, 2) << end;
+  EXPECT_TRUE(end.err.starts_with("fatal error: no goroutines (main called exit_goroutine) - deadlock!\n")) << end;
+}
+
+const test::scenario thread_helps("thread_helps", [] {
+  weft::chan<int> c;
+  std::thread helper([=] {
+    std::this_thread::sleep_for(1500ms);
+    c.send(1);
+  });
+  weft::run([&] { c.recv(); });
+  helper.join();
+  std::puts("after");
+});
+
+const test::scenario main_thread_helps("main_thread_helps", [] {
+  weft::chan<int> c, done;
+  weft::start();
+  weft::go([=] {
+    c.recv();
+    done.close();
+  });
+  std::this_thread::sleep_for(1200ms);
+  c.send(1);
+  done.recv();
+  std::puts("after");
+});
+
+const test::scenario timer_helps("timer_helps", [] {
+  weft::run([] {
+    weft::chan<int> c;
+    weft::after_func(1200ms, [=] { c.send(1); });
+    c.recv();
+    weft::blocking([] { ::usleep(1'200'000); });
+  });
+  std::puts("after");
+});
+
+TEST(a_deadlock, is_none_while_a_thread_from_outside_exists_or_a_timer_is_pending) {
+  for (const test::scenario* s : {&thread_helps, &main_thread_helps, &timer_helps}) {
+    const auto end = s->run();
+    EXPECT_EQ(end.exit_code, 0) << end;
+    EXPECT_EQ(end.out, "after\n") << end;
+    EXPECT_EQ(end.err, "") << end;
+  }
+}
+
+const test::scenario thread_ends("thread_ends", [] {
+  std::thread([] { std::this_thread::sleep_for(300ms); }).detach();
+  weft::run([] { weft::chan<int>().recv(); });
+});
+
+TEST(a_deadlock, is_found_once_the_last_thread_from_outside_has_ended) {
+  if (!sees_deadlocks) GTEST_SKIP();
+  expect_deadlock(thread_ends.run(), "chan receive");
+}
+
+const test::scenario many_short_runs("many_short_runs", [] {
+  for (int i = 0; i < 2000; ++i) {
+    weft::run(
+        [] {
+          weft::chan<int> c;
+          weft::go([=] { c.send(1); });
+          c.recv();
+        },
+        {.procs = 1 + i % 4});
+  }
+  std::puts("after");
+});
+
+TEST(a_deadlock, is_never_seen_in_a_program_that_starts_and_ends_all_the_time) {
+  const auto end = many_short_runs.run();
+  EXPECT_EQ(end.out, "after\n") << end;
+  EXPECT_EQ(end.exit_code, 0) << end;
+}
+
+// ---- SIGQUIT ----
+
+const test::scenario is_told_to_quit("is_told_to_quit", [] {
+  weft::run(
+      [] {
+        std::printf("before");
+        weft::chan<int> c;
+        weft::go({.name = "waiter"}, [=] { c.recv(); });
+        weft::go([] {
+          while (true) weft::yield();
+        });
+        weft::sleep_for(20ms);
+        ::kill(::getpid(), SIGQUIT);
+        weft::sleep_for(1h);
+      },
+      {.procs = 2});
+});
+
+TEST(sigquit, dumps_all_goroutines_and_exits_with_2) {
+  const auto end = is_told_to_quit.run();
+  EXPECT_EQ(end.exit_code, 2) << end;
+  EXPECT_TRUE(end.err.starts_with("SIGQUIT: quit\n\n")) << end;
+  EXPECT_TRUE(has(end, "goroutine 1 [sleep]:\n")) << end;
+  EXPECT_TRUE(has(end, " [chan receive] \"waiter\":\n")) << end;
+  EXPECT_EQ(end.out, "before") << end;
+}
+
+const test::scenario quits_while_busy("quits_while_busy", [] {
+  weft::run(
+      [] {
+        for (int i = 0; i < 2; ++i) {
+          weft::go([] {
+            static std::atomic<unsigned long> n;
+            while (true) ++n;
+          });
+        }
+        weft::blocking([] { std::this_thread::sleep_for(50ms); });
+        ::kill(::getpid(), SIGQUIT);
+        weft::sleep_for(1h);
+      },
+      {.procs = 4});
+});
+
+TEST(sigquit, works_although_goroutines_compute_and_never_call_into_weft) {
+  const auto end = quits_while_busy.run();
+  EXPECT_EQ(end.exit_code, 2) << end;
+  EXPECT_TRUE(has(end, " [running]:\n")) << end;
+}
+
+const test::scenario has_its_own_handler("has_its_own_handler", [] {
+  ::signal(SIGQUIT, [](int) { ::_exit(9); });
+  weft::run([] {
+    ::raise(SIGQUIT);
+    weft::sleep_for(1h);
+  });
+});
+
+TEST(sigquit, is_left_to_a_program_that_has_a_handler_for_it) {
+  const auto end = has_its_own_handler.run();
+  EXPECT_EQ(end.exit_code, 9) << end;
+  EXPECT_EQ(end.err, "") << end;
+}
+
+// ---- leaks=1 ----
+
+const test::scenario leaves_some_behind("leaves_some_behind", [] {
+  weft::run([] {
+    weft::chan<int> c;
+    for (int i = 0; i < 3; ++i) weft::go([=] { c.recv(); });
+    weft::sleep_for(20ms);
+  });
+});
+
+TEST(leaks, are_listed_at_the_end_of_run_if_asked_for) {
+  const auto end = leaves_some_behind.run({{"WEFTDEBUG", "leaks=1"}});
+  EXPECT_EQ(end.exit_code, 0) << end;
+  EXPECT_TRUE(end.err.starts_with("weft: run() leaves 3 goroutines behind that still wait:\n\n")) << end;
+  EXPECT_TRUE(has(end, " [chan receive]:\n")) << end;
+  EXPECT_EQ(leaves_some_behind.run().err, "");
+}
+
+}  // namespace

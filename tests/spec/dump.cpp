@@ -1,0 +1,276 @@
+// dump_goroutines: every goroutine, in the form of Go's dumps.
+#include <gtest/gtest.h>
+#include <weft/weft.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <regex>
+#include <shared_mutex>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "support/anywhere.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string dump() {
+  std::ostringstream out;
+  weft::runtime::dump_goroutines(out);
+  return out.str();
+}
+
+bool has(const std::string& text, const std::string& pattern) { return std::regex_search(text, std::regex(pattern)); }
+
+int count(const std::string& text, const std::string& pattern) {
+  const std::regex r(pattern);
+  return static_cast<int>(std::distance(std::sregex_iterator(text.begin(), text.end(), r), std::sregex_iterator()));
+}
+
+[[gnu::noinline]] void wait_deep_inside(weft::chan<int> c, int depth) {
+  if (depth > 0) {
+    wait_deep_inside(c, depth - 1);
+  } else {
+    c.recv();
+  }
+  [[maybe_unused]] static volatile int not_a_tail_call;
+  not_a_tail_call = depth;
+}
+
+TEST(a_dump, shows_the_goroutine_that_asks_for_it_as_running_and_first) {
+  weft::run([] {
+    weft::chan<int> c;
+    test::crew crew;
+    const auto parks = test::parks();
+    crew.goroutine([=] { c.recv(); });
+    test::await_parks(parks + 1);
+    const std::string text = dump();
+    EXPECT_TRUE(text.starts_with("goroutine " + std::to_string(weft::goroutine_id()) + " [running]:\n")) << text;
+    c.close();
+  });
+}
+
+TEST(a_dump, says_in_gos_words_what_each_goroutine_waits_for) {
+  weft::run(
+      [] {
+        weft::chan<int> c, full;
+        weft::mutex m;
+        weft::shared_mutex rw;
+        weft::wait_group wg;
+        weft::condition_variable cv;
+        weft::mutex cv_lock;
+        bool open = false;
+        m.lock();
+        rw.lock();
+        wg.add();
+        test::crew crew;
+        const auto parks = test::parks();
+        crew.goroutine([&] { c.recv(); });
+        crew.goroutine([&] { full.send(1); });
+        crew.goroutine([&] { weft::select(weft::on_recv(c), weft::on_recv(c)); });
+        crew.goroutine([&] { std::lock_guard guard(m); });
+        crew.goroutine([&] { std::lock_guard guard(rw); });
+        crew.goroutine([&] { std::shared_lock guard(rw); });
+        crew.goroutine([&] { wg.wait(); });
+        crew.goroutine([&] {
+          std::unique_lock lock(cv_lock);
+          cv.wait(lock, [&] { return open; });
+        });
+        std::atomic<bool> over = false;
+        crew.goroutine([&] {
+          while (!over) weft::sleep_for(100ms);
+        });
+        test::await_parks(parks + 9);
+        const std::string text = dump();
+        for (const char* reason : {"chan receive", "chan send", "select", "sync.Mutex.Lock", "sync.RWMutex.Lock",
+                                   "sync.RWMutex.RLock", "sync.WaitGroup.Wait", "sync.Cond.Wait", "sleep"}) {
+          EXPECT_TRUE(has(text, std::string("goroutine [0-9]+ \\[") + reason + "\\]:\n")) << reason << "\n" << text;
+        }
+        over = true;
+        c.close();
+        full.recv();
+        m.unlock();
+        rw.unlock();
+        wg.done();
+        {
+          std::lock_guard lock(cv_lock);
+          open = true;
+        }
+        cv.notify_all();
+      },
+      {.procs = 2});
+}
+
+TEST(a_dump, shows_the_frames_and_where_the_goroutine_was_created) {
+  weft::run([] {
+    weft::chan<int> c;
+    test::crew crew;
+    const auto parks = test::parks();
+    crew.goroutine([=] { wait_deep_inside(c, 3); });
+    test::await_parks(parks + 1);
+    const std::string text = dump();
+    const std::string own = std::to_string(weft::goroutine_id());
+    EXPECT_TRUE(has(text, "goroutine [0-9]+ \\[chan receive\\]:\n")) << text;
+    // With libdw on the machine: names and lines. Without: addresses for addr2line.
+    if (text.find("dump.cpp:") != std::string::npos) {
+      EXPECT_EQ(count(text, "wait_deep_inside.*\n\t.*dump\\.cpp:[0-9]+"), 4) << text;
+      EXPECT_TRUE(has(text, "created by .* in goroutine " + own + "\n\t.*(dump\\.cpp|anywhere\\.h):[0-9]+")) << text;
+      EXPECT_FALSE(has(text, "weft::sched::park")) << "the runtime's own frames are left out\n" << text;
+    } else {
+      EXPECT_GE(count(text, "\t/.*\\+0x[0-9a-f]+\n"), 5) << text;
+      EXPECT_TRUE(has(text, "created by .* in goroutine " + own + "\n\t/.*\\+0x[0-9a-f]+\n")) << text;
+    }
+    c.close();
+  });
+}
+
+TEST(a_dump, shows_names) {
+  weft::run([] {
+    weft::chan<int> c;
+    const auto parks = test::parks();
+    weft::go({.name = "the one with a name"}, [=] { c.recv(); });
+    test::await_parks(parks + 1);
+    EXPECT_TRUE(has(dump(), "goroutine [0-9]+ \\[chan receive\\] \"the one with a name\":\n"));
+    c.close();
+    test::await_solitude();
+  });
+}
+
+TEST(a_dump, shows_equal_stacks_once_and_counts_them) {
+  weft::run(
+      [] {
+        weft::chan<int> c;
+        test::crew crew;
+        const auto parks = test::parks();
+        for (int i = 0; i < 100; ++i) crew.goroutine([=] { wait_deep_inside(c, 0); });
+        test::await_parks(parks + 100);
+        const std::string text = dump();
+        const int shown = count(text, "goroutine [0-9]+ \\[chan receive\\]:\n");
+        EXPECT_GE(shown, 1) << text;
+        EXPECT_LE(shown, 5) << text;
+        int counted = shown;
+        const std::regex more("\\.\\.\\. and ([0-9]+) more with the same stack:( [0-9]+)+");
+        for (auto i = std::sregex_iterator(text.begin(), text.end(), more); i != std::sregex_iterator(); ++i) counted += std::stoi((*i)[1]);
+        EXPECT_EQ(counted, 100) << text;
+        c.close();
+      },
+      {.procs = 2});
+}
+
+TEST(a_dump, shows_goroutines_in_blocking_calls_and_running_ones) {
+  weft::run(
+      [] {
+        std::atomic<int> inside = 0;
+        std::atomic<bool> over = false;
+        test::crew crew;
+        crew.goroutine([&] {
+          weft::blocking([&] {
+            ++inside;
+            while (!over) std::this_thread::sleep_for(1ms);
+          });
+        });
+        crew.goroutine([&] {
+          ++inside;
+          while (!over) {
+          }
+        });
+        test::await([&] { return inside == 2; });
+        const std::string text = dump();
+        EXPECT_TRUE(has(text, "goroutine [0-9]+ \\[syscall\\]:\n")) << text;
+        EXPECT_EQ(count(text, "goroutine [0-9]+ \\[running\\]:\n"), 2) << text;
+        over = true;
+      },
+      {.procs = 4});
+}
+
+TEST(a_dump, counts_goroutines_that_have_not_started_by_their_creator) {
+  weft::run(
+      [] {
+        std::atomic<bool> over = false, dumped = false;
+        std::string text;
+        std::thread outside([&] {
+          test::spin_until([&] { return over.load(); });
+          text = dump();
+          dumped = true;
+        });
+        test::crew crew;
+        for (int i = 0; i < 50; ++i) crew.goroutine([] {});
+        over = true;
+        test::spin_until([&] { return dumped.load(); });
+        outside.join();
+        EXPECT_TRUE(has(text, "50 goroutines \\[runnable\\] not yet started:\ncreated by .* in goroutine [0-9]+\n")) << text;
+      },
+      {.procs = 1});
+}
+
+TEST(a_dump, can_be_taken_by_a_plain_thread_and_between_two_runs) {
+  EXPECT_EQ(dump().find("[running]"), std::string::npos);
+  weft::run([] {
+    weft::chan<int> c;
+    std::string text;
+    test::crew crew;
+    crew.thread([&] { text = dump(); });
+    crew.wait();
+    EXPECT_TRUE(has(text, "goroutine [0-9]+ \\[")) << text;
+  });
+  EXPECT_NO_THROW(dump());
+}
+
+TEST(a_dump, of_many_goroutines_takes_seconds_not_minutes) {
+  weft::run(
+      [] {
+        constexpr int many = test::under_sanitizer ? 5'000 : 100'000;
+        weft::chan<int> c;
+        weft::wait_group wg;
+        for (int i = 0; i < many; ++i) {
+          wg.go([=] { c.recv(); });
+        }
+        test::await([] { return weft::runtime::num_goroutine() == many + 1 && weft::runtime::read_sched_stats().stacks_total >= many; });
+        const auto began = std::chrono::steady_clock::now();
+        const std::string text = dump();
+        EXPECT_LT(std::chrono::steady_clock::now() - began, 20s);
+        EXPECT_LT(text.size(), 1'000'000u);
+        EXPECT_TRUE(has(text, "more with the same stack"));
+        c.close();
+        wg.wait();
+      },
+      {.procs = 2});
+}
+
+TEST(dumps, may_be_taken_by_many_at_once_while_everything_moves) {
+  weft::run(
+      [] {
+        std::atomic<bool> over = false;
+        test::crew busy;
+        for (int i = 0; i < 4; ++i) {
+          busy.either(i / 3, [&] {
+            weft::chan<int> c;
+            weft::mutex m;
+            while (!over) {
+              weft::go([=] { c.send(1); });
+              c.recv();
+              std::lock_guard guard(m);
+              weft::sleep_for(10us);
+              weft::blocking([] { std::this_thread::yield(); });
+            }
+          });
+        }
+        {
+          test::crew dumpers;
+          for (int i = 0; i < 4; ++i) {
+            dumpers.either(i, [] {
+              for (int k = 0; k < (test::under_sanitizer ? 2 : 10); ++k) {
+                EXPECT_TRUE(has(dump(), "goroutine [0-9]+ \\["));
+              }
+            });
+          }
+        }
+        over = true;
+      },
+      {.procs = 4});
+}
+
+}  // namespace

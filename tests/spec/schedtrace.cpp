@@ -1,0 +1,94 @@
+// WEFTDEBUG: what is said about settings that make no sense, and the lines of schedtrace.
+#include <gtest/gtest.h>
+#include <weft/weft.h>
+
+#include <chrono>
+#include <regex>
+#include <string>
+
+#include "support/subprocess.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+int count(const std::string& text, const std::string& pattern) {
+  const std::regex r(pattern);
+  return static_cast<int>(std::distance(std::sregex_iterator(text.begin(), text.end(), r), std::sregex_iterator()));
+}
+
+const test::scenario short_work("short_work", [] { weft::run([] { weft::yield(); }); });
+
+const test::scenario a_while("a_while", [] {
+  weft::run(
+      [] {
+        weft::chan<int> never;
+        weft::go([=] { never.recv(); });
+        weft::go([] { weft::sleep_for(1h); });
+        weft::sleep_for(200ms);
+      },
+      {.procs = 3});
+});
+
+TEST(weftdebug, that_is_understood_says_nothing) {
+  for (const char* good : {"", ",", "schedtrace=0", "scheddetail=0,leaks=0"}) {
+    const auto end = short_work.run({{"WEFTDEBUG", good}});
+    EXPECT_EQ(end.exit_code, 0);
+    EXPECT_EQ(end.err, "") << good;
+  }
+}
+
+TEST(weftdebug, with_settings_that_do_not_exist_or_make_no_sense_warns_once_for_each_and_goes_on) {
+  const auto end = short_work.run({{"WEFTDEBUG", "nonsense=1,schedtrace=soon,scheddetail,leaks=2,schedtrace=-5,=,schedtrace=9999999999999999999"}});
+  EXPECT_EQ(end.exit_code, 0) << end;
+  EXPECT_EQ(count(end.err, "weft: WEFTDEBUG: "), 7) << end;
+  EXPECT_EQ(count(end.err, "\n"), 7) << end;
+  EXPECT_NE(end.err.find("\"nonsense=1\""), std::string::npos) << end;
+  EXPECT_NE(end.err.find("\"schedtrace=soon\" is ignored: the value of schedtrace is milliseconds"), std::string::npos) << end;
+}
+
+TEST(schedtrace, writes_a_line_again_and_again) {
+  const auto end = a_while.run({{"WEFTDEBUG", "schedtrace=10"}});
+  EXPECT_EQ(end.exit_code, 0) << end;
+  const std::string line =
+      R"(SCHED [0-9]+ms: procs=3 idleprocs=[0-9]+ threads=[0-9]+ spinningthreads=[0-9]+ needspinning=[01] idlethreads=[0-9]+ runqueue=[0-9]+ \[ [0-9]+ [0-9]+ [0-9]+ \]\n)";
+  EXPECT_GE(count(end.err, line), 3) << end;
+  EXPECT_EQ(count(end.err, line), count(end.err, "\n")) << end;
+  EXPECT_LE(count(end.err, line), 25) << end;
+}
+
+TEST(schedtrace, with_detail_has_a_row_for_each_p_m_and_g) {
+  const auto end = a_while.run({{"WEFTDEBUG", "schedtrace=30,scheddetail=1"}});
+  EXPECT_EQ(end.exit_code, 0) << end;
+  EXPECT_GE(count(end.err, R"(SCHED [0-9]+ms: procs=3 .* stopwait=[0-9]+ sysmonwait=0\n)"), 2) << end;
+  for (const char* p : {"P0", "P1", "P2"}) {
+    EXPECT_GE(count(end.err, std::string("  ") + p + R"(: status=[0-9] schedtick=[0-9]+ syscalltick=[0-9]+ m=([0-9]+|nil) runqsize=[0-9]+ )"), 2)
+        << end;
+  }
+  EXPECT_GE(count(end.err, R"(  M[0-9]+: p=([0-9]+|nil) curg=([0-9]+|nil) locks=[0-9]+ spinning=(true|false) )"), 2) << end;
+  EXPECT_GE(count(end.err, R"(  G[0-9]+: status=[0-9]\(chan receive\) m=nil lockedm=nil\n)"), 1) << end;
+  EXPECT_GE(count(end.err, R"(  G[0-9]+: status=[0-9]\(sleep\))"), 2) << end;
+}
+
+const test::scenario heavy("heavy", [] {
+  weft::run(
+      [] {
+        weft::wait_group wg;
+        for (int i = 0; i < 20'000; ++i) {
+          wg.go([i] {
+            weft::yield();
+            if (i % 3 == 0) weft::sleep_for(std::chrono::microseconds(i % 100));
+          });
+        }
+        wg.wait();
+      },
+      {.procs = 4});
+});
+
+TEST(schedtrace, does_not_disturb_a_busy_program) {
+  const auto end = heavy.run({{"WEFTDEBUG", "schedtrace=1,scheddetail=1"}});
+  EXPECT_EQ(end.exit_code, 0) << end.err.substr(0, 2000);
+  EXPECT_FALSE(end.timed_out);
+}
+
+}  // namespace

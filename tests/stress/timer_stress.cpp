@@ -1,0 +1,257 @@
+// Timers, tickers and functions that are started, stopped, reset, waited for, selected on and dropped at random, by
+// goroutines and plain threads at once, on 1, 2 and 8 Ps, for as long as the environment says:
+//
+//   WEFT_STRESS_SECONDS=N   in all (3 if not set)
+//   WEFT_SOAK=1             120 seconds
+//   WEFT_STRESS_SEED=N      repeats the decisions (not the interleavings) of the run that printed this seed
+//
+// What must hold all the time: no value is older than the setting that it is received under; of each setting of a timer
+// that several share, exactly one thing becomes: it is received, or a stop or reset says that it was active. At the end
+// no timer is left in a heap. If nothing moves for a minute, the watchdog says so and aborts.
+#include <gtest/gtest.h>
+#include <weft/weft.h>
+
+#include <atomic>
+#include <chrono>
+#include <cinttypes>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sched/scheduler.h"
+#include "support/anywhere.h"
+#include "support/build.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using steady = std::chrono::steady_clock;
+
+class random_source {
+ public:
+  explicit random_source(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() {  // splitmix64
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  std::uint64_t below(std::uint64_t n) { return next() % n; }
+  bool one_in(std::uint64_t n) { return below(n) == 0; }
+  // Mostly so short that the timer expires while something else is done to it.
+  std::chrono::nanoseconds delay() {
+    if (one_in(16)) return std::chrono::hours(1);
+    return std::chrono::nanoseconds(below(one_in(8) ? 2'000'000 : 20'000));
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+std::uint64_t seed_of_this_run() {
+  if (const char* const given = std::getenv("WEFT_STRESS_SEED")) return std::strtoull(given, nullptr, 0);
+  return (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
+}
+
+std::chrono::milliseconds duration_of_this_run() {
+  if (const char* const given = std::getenv("WEFT_STRESS_SECONDS")) return std::chrono::seconds(std::atol(given));
+  const char* const soak = std::getenv("WEFT_SOAK");
+  return std::chrono::seconds(soak != nullptr && std::string(soak) == "1" ? 120 : 3);
+}
+
+std::atomic<std::uint64_t> progress{0};
+
+class watchdog {
+ public:
+  watchdog() : thread_([this] { watch(); }) {}
+  ~watchdog() {
+    {
+      std::lock_guard guard(lock_);
+      over_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void watch() {
+    std::unique_lock guard(lock_);
+    std::uint64_t seen = progress;
+    for (int seconds = 0; !wake_.wait_for(guard, 1s, [&] { return over_; });) {
+      const std::uint64_t now = progress;
+      seconds = now == seen ? seconds + 1 : 0;
+      seen = now;
+      if (seconds < 60) continue;
+      std::fprintf(stderr, "timer_stress: nothing has moved for a minute\n");
+      std::abort();
+    }
+  }
+
+  std::mutex lock_;
+  std::condition_variable wake_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+// A timer of its own: every answer can be foretold.
+void alone(random_source& random) {
+  weft::timer t(random.delay());
+  bool active = true;
+  auto not_before = steady::time_point::min();
+  for (int i = 0; i < 50; ++i, ++progress) {
+    switch (random.below(5)) {
+      case 0:
+        EXPECT_EQ(t.stop(), active);
+        active = false;
+        break;
+      case 1: {
+        const auto d = random.delay();
+        not_before = steady::now() + d;
+        EXPECT_EQ(t.reset(d), active);
+        active = true;
+        break;
+      }
+      case 2: {
+        weft::time_point out;
+        if (t.channel().try_recv(out) != weft::recv_status::ok) break;
+        EXPECT_TRUE(active);
+        EXPECT_GE(out, not_before);
+        active = false;
+        break;
+      }
+      case 3:
+        weft::select(weft::on_recv(t.channel(),
+                                   [&](std::optional<weft::time_point> v) {
+                                     EXPECT_TRUE(active);
+                                     EXPECT_GE(*v, not_before);
+                                     active = false;
+                                   }),
+                     weft::on_timeout(std::chrono::nanoseconds(random.below(30'000))));
+        break;
+      case 4:
+        if (active && t.reset(1us)) {
+          EXPECT_TRUE(t.channel().recv());
+          active = false;
+        }
+        break;
+    }
+  }
+}
+
+// A timer that several share. Each setting is accounted for exactly once.
+struct shared_timer {
+  weft::timer t{std::chrono::hours(1)};
+  weft::chan<int> over;
+  std::atomic<std::int64_t> set{1}, ended{0};  // settings, and ends of settings: received, stopped or replaced
+};
+
+void receive(shared_timer& s) {
+  while (weft::select(weft::on_recv(s.t.channel(), [&] { ++s.ended; }), weft::on_recv(s.over)) == 0) ++progress;
+}
+
+void change(shared_timer& s, random_source& random) {
+  for (int i = 0; i < 50; ++i, ++progress) {
+    if (random.one_in(4)) {
+      s.ended += s.t.stop();
+    } else {
+      ++s.set;
+      s.ended += s.t.reset(random.delay());
+    }
+    if (random.one_in(4)) weft::yield();
+  }
+}
+
+void together(random_source& random) {
+  shared_timer s;
+  test::crew receivers;
+  for (int i = 0; i < 3; ++i) receivers.either(i, [&] { receive(s); });
+  {
+    test::crew changers;
+    for (int i = 0; i < 3; ++i) changers.either(i, [&, own = random_source(random.next())]() mutable { change(s, own); });
+  }
+  s.ended += s.t.stop();
+  s.over.close();
+  receivers.wait();
+  EXPECT_EQ(s.ended, s.set) << "settings of a timer that were received twice, or by nobody";
+}
+
+// Functions: each setting is called, or stopped, or replaced.
+void functions(random_source& random) {
+  auto calls = std::make_shared<std::atomic<int>>(0);
+  int expected = 1;
+  weft::timer t = weft::after_func(random.delay(), [calls] { ++*calls; });
+  for (int i = 0; i < 30; ++i, ++progress) {
+    if (random.one_in(3)) {
+      expected -= t.stop();
+    } else {
+      expected += 1 - t.reset(random.delay());
+    }
+    if (random.one_in(3)) weft::yield();
+  }
+  expected -= t.stop();
+  test::await([&] { return *calls == expected; });
+}
+
+void ticks(random_source& random) {
+  weft::ticker t(std::chrono::nanoseconds(1 + random.below(50'000)));
+  auto last = steady::time_point::min();
+  for (int i = 0; i < 20; ++i, ++progress) {
+    if (random.one_in(4)) t.reset(std::chrono::nanoseconds(1 + random.below(50'000)));
+    const auto tick = *t.channel().recv();
+    EXPECT_GT(tick, last);
+    last = tick;
+  }
+}
+
+void forgotten(random_source& random) {
+  weft::chan<int> ready(1);
+  for (int i = 0; i < 50; ++i, ++progress) {
+    const auto c = weft::after(random.delay());
+    ready.send(i);
+    weft::select(weft::on_recv(ready), weft::on_recv(c));
+    while (ready.size() != 0) ready.recv();
+    if (random.one_in(8)) weft::after_func(std::chrono::nanoseconds(random.below(10'000)), [] { ++progress; });
+  }
+}
+
+std::size_t timers_in_heaps() {
+  std::size_t n = 0;
+  for (int i = 0; i < weft::sched::sched.procs.load(); ++i) n += weft::sched::processor_at(i)->timers.size();
+  return n;
+}
+
+TEST(timers, hold_their_promises_under_stress) {
+  const std::uint64_t seed = seed_of_this_run();
+  std::printf("WEFT_STRESS_SEED=%" PRIu64 "\n", seed);
+  const watchdog dog;
+  random_source random(seed);
+  constexpr void (*scenarios[])(random_source&) = {alone, together, functions, ticks, forgotten};
+  const int all_procs[] = {1, 2, 8};
+  for (const int procs : all_procs) {
+    weft::run(
+        [&] {
+          const auto end = steady::now() + duration_of_this_run() / 3;
+          do {
+            {
+              test::crew crew;
+              for (int i = 0; i < 12; ++i) {
+                crew.either(i % 3 == 2, [&, i, own = random_source(random.next())]() mutable { scenarios[i % 5](own); });
+              }
+            }
+            test::await_solitude();
+            ASSERT_EQ(timers_in_heaps(), 0u);
+          } while (steady::now() < end && !testing::Test::HasFailure());
+        },
+        {.procs = procs});
+  }
+}
+
+}  // namespace

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""gdb_test.py GDB SCRIPT SUBJECT: the gdb extension on a live process and on a core file."""
+
+import os
+import pathlib
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+
+GDB, SCRIPT, SUBJECT = sys.argv[1:4]
+COMMANDS = ["info goroutines", "goroutine all bt", "goroutine 1 bt 2", "goroutine 424242 bt", "bt 1"]
+
+
+def run_gdb(*arguments):
+    command = [GDB, "-q", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set pagination off",
+               "-ex", f"source {SCRIPT}"]
+    return subprocess.run(command + list(arguments), capture_output=True, text=True, timeout=200)
+
+
+def as_options(commands):
+    return [x for c in commands for x in ("-ex", c)]
+
+
+def check(what, done, running):
+    text = done.stdout + done.stderr
+    wanted = [
+        (r"^1 +\[" + running, "the main goroutine"),
+        (r"^\d+ +\[chan receive\]$", "a goroutine that waits"),
+        (r'^\d+ +\[sleep\] "sleepy"$', "one with a name"),
+        (r'^goroutine \d+ \[sleep\] "sleepy":$', "its backtrace"),
+        (r"everybody_waits", "the frame of the running one"),
+        (r"there is no goroutine 424242", "a number that nobody has"),
+    ]
+    missing = [name for pattern, name in wanted if not re.search(pattern, text, re.MULTILINE)]
+    if len(re.findall(r"^#\d+ .*wait_in_a_function", text, re.MULTILINE)) != 2:
+        missing.append("two stacks with wait_in_a_function")
+    if missing:
+        sys.exit(f"{text}\nFAILED: {what}: {', '.join(missing)}")
+    print(f"ok: {what}")
+
+
+def live():
+    check("live process", run_gdb("-ex", "break everybody_waits", "-ex", "run", *as_options(COMMANDS), SUBJECT), "running")
+
+
+def core():
+    pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    if not re.fullmatch(r"core(\.%p)?", pattern):
+        print(f"skipped: core file ({pattern} goes elsewhere)")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        def unlimited():
+            resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        try:
+            subprocess.run([SUBJECT], cwd=folder, env=dict(os.environ, WEFT_DUMP_CORE="1"), preexec_fn=unlimited,
+                           capture_output=True, timeout=100)
+        except subprocess.SubprocessError as e:
+            print(f"skipped: core file ({e})")
+            return
+        cores = list(pathlib.Path(folder).glob("core*"))
+        if not cores:
+            print("skipped: core file (none was written)")
+            return
+        check("core file", run_gdb(*as_options(COMMANDS), SUBJECT, str(cores[0])), "running")
+
+
+live()
+core()

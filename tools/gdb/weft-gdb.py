@@ -1,0 +1,201 @@
+"""Goroutines in gdb, of a live process or of a core file:
+
+    info goroutines          number, state, what it waits for, name and place of each
+    goroutine N bt           the stack of goroutine N (any command that shows frames will do in place of bt)
+    goroutine all bt         of all
+
+gdb loads this by itself together with libweft if it is installed where gdb looks (see "info auto-load"); otherwise:
+source <prefix>/share/weft/weft-gdb.py. libweft must have its debugging information.
+"""
+
+import gdb
+import gdb.unwinder
+
+COLOURS = 16
+
+
+def value(expression):
+    return gdb.parse_and_eval(expression)
+
+
+def word(v):
+    return int(v.cast(gdb.lookup_type("unsigned long")))
+
+
+def atomic(v):
+    """What a std::atomic, or one of base/peekable.h, holds."""
+    kind = v.type.strip_typedefs()
+    if kind.code != gdb.TYPE_CODE_STRUCT:
+        return v
+    fields = kind.fields()
+    for field in fields:
+        if field.name in ("value_", "_M_i", "_M_b", "_M_p") or field.is_base_class:
+            return atomic(v[field])
+    return v
+
+
+class Goroutine:
+    STATES = ["dead", "runnable", "running", "waiting", "syscall", "detached", "preempted", "runnable"]
+    REASONS = ["", "chan receive", "chan receive (nil chan)", "chan send", "chan send (nil chan)", "select",
+               "select (no cases)", "sync.Mutex.Lock", "sync.RWMutex.RLock", "sync.RWMutex.Lock", "sync.Cond.Wait",
+               "semacquire", "sync.WaitGroup.Wait", "latch wait", "barrier wait", "sync.Once.Do", "future wait", "sleep",
+               "IO wait"]
+
+    def __init__(self, g, thread):
+        self.thread = thread
+        self.id = int(atomic(g["id"]))
+        self.state = int(atomic(g["state"]))
+        self.reason = int(atomic(g["reason"]))
+        self.pc, self.sp, self.fp = (word(g["context"][x]) for x in ("pc", "sp", "fp"))
+        self.name = self.read_name(g)
+
+    @staticmethod
+    def read_name(g):
+        try:
+            body = g["body"]
+            if not body or not body["ops"] or not body["ops"]["extras"]:
+                return ""
+            # A goroutine with options has a block of its own, which begins with them.
+            block = body["payload"].address.cast(gdb.lookup_type("unsigned long").pointer()).dereference()
+            extras = gdb.Value(int(block)).cast(gdb.lookup_type("weft::detail::spawn_extras").pointer())
+            return extras["name"]["_M_dataplus"]["_M_p"].string()
+        except (gdb.error, UnicodeDecodeError):
+            return ""
+
+    def label(self):
+        state = self.STATES[self.state] if self.state < len(self.STATES) else "?"
+        if state == "waiting" and 0 < self.reason < len(self.REASONS):
+            state = self.REASONS[self.reason]
+        return state + (', thread %d' % self.thread.num if self.thread else "")
+
+
+def arenas():
+    table = value("'weft::sched::(anonymous namespace)::arenas'")
+    for i in range(int(atomic(table["count"]))):
+        yield table["entries"][i]
+
+
+def running_threads():
+    """Which thread runs the goroutine at which address."""
+    by_tid = {t.ptid[1]: t for t in gdb.selected_inferior().threads()}
+    result = {}
+    m = atomic(value("'weft::sched::sched'")["all_ms"])
+    while word(m) != 0:
+        g = word(atomic(m["curg"]))
+        if g != 0:
+            result[g] = by_tid.get(int(atomic(m["tid"])))
+        m = m["all_link"]
+    return result
+
+
+def goroutines():
+    """All that are alive, by number."""
+    kind = gdb.lookup_type("weft::gmp::goroutine")
+    size = (kind.sizeof + 63) & ~63
+    threads = running_threads()
+    found = []
+    for arena in arenas():
+        base, stride, carved = word(arena["base"]), int(arena["stride"]), int(atomic(arena["carved"]))
+        for k in range(carved):
+            low = base + k * stride
+            at = low + stride - (low // stride) % COLOURS * 64 - size
+            try:
+                g = gdb.Value(at).cast(kind.pointer()).dereference()
+                if int(atomic(g["state"])) != 0:
+                    found.append(Goroutine(g, threads.get(at)))
+            except gdb.MemoryError:
+                continue  # a core file leaves out pages that were never touched
+    return sorted(found, key=lambda g: g.id)
+
+
+class Detour(gdb.unwinder.Unwinder):
+    """Makes the selected thread's innermost frame look as if a parked goroutine had called it: so everything that walks
+    frames walks the goroutine's, in a core file too, where no register can be changed."""
+
+    def __init__(self):
+        super().__init__("weft goroutine")
+        self.goroutine = None
+        self.from_sp = None
+
+    def __call__(self, pending):
+        if self.goroutine is None:
+            return None
+        sp = word(pending.read_register("rsp"))
+        if sp != self.from_sp:
+            return None
+        pc = pending.read_register("rip")
+        info = pending.create_unwind_info(FrameId(pending.read_register("rsp"), pc))
+        kind = pc.type
+        info.add_saved_register("rip", gdb.Value(self.goroutine.pc).cast(kind))
+        info.add_saved_register("rsp", gdb.Value(self.goroutine.sp).cast(pending.read_register("rsp").type))
+        info.add_saved_register("rbp", gdb.Value(self.goroutine.fp).cast(pending.read_register("rbp").type))
+        return info
+
+
+class FrameId:
+    def __init__(self, sp, pc):
+        self.sp, self.pc = sp, pc
+
+
+detour = Detour()
+gdb.unwinder.register_unwinder(None, detour, replace=True)
+
+
+def on_stack_of(g, command):
+    """Runs a command with frames as the goroutine's; returns what it printed, without the frame of the detour."""
+    if g.thread is not None and g.thread.is_valid():
+        before = gdb.selected_thread()
+        g.thread.switch()
+        try:
+            return gdb.execute(command, to_string=True)
+        finally:
+            before.switch()
+    frame = gdb.newest_frame()
+    frame.select()
+    detour.from_sp = word(frame.read_register("rsp"))
+    detour.goroutine = g
+    gdb.invalidate_cached_frames()
+    try:
+        lines = gdb.execute(command, to_string=True).splitlines(True)
+        return "".join(lines[1:] if lines and lines[0].startswith("#0") else lines)
+    finally:
+        detour.goroutine = None
+        gdb.invalidate_cached_frames()
+
+
+class InfoGoroutines(gdb.Command):
+    """Lists all goroutines: number, state or what it waits for, name."""
+
+    def __init__(self):
+        super().__init__("info goroutines", gdb.COMMAND_STATUS)
+
+    def invoke(self, argument, from_tty):
+        for g in goroutines():
+            name = ' "%s"' % g.name if g.name else ""
+            print("%-8d [%s]%s" % (g.id, g.label(), name))
+
+
+class GoroutineCommand(gdb.Command):
+    """goroutine N|all COMMAND: runs COMMAND, say bt, on the stack of goroutine N, or of each."""
+
+    def __init__(self):
+        super().__init__("goroutine", gdb.COMMAND_STACK)
+
+    def invoke(self, argument, from_tty):
+        which, _, command = argument.partition(" ")
+        if not which or not command:
+            raise gdb.GdbError("usage: goroutine N|all COMMAND")
+        if which != "all" and not which.isdigit():
+            raise gdb.GdbError("%s is not the number of a goroutine" % which)
+        chosen = [g for g in goroutines() if which == "all" or g.id == int(which)]
+        if not chosen:
+            raise gdb.GdbError("there is no goroutine %s" % which)
+        for g in chosen:
+            name = ' "%s"' % g.name if g.name else ""
+            if which == "all":
+                print("goroutine %d [%s]%s:" % (g.id, g.label(), name))
+            print(on_stack_of(g, command), end="\n" if which == "all" else "")
+
+
+InfoGoroutines()
+GoroutineCommand()
