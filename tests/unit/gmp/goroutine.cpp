@@ -25,11 +25,11 @@ constexpr edge drawn[] = {
     {status::detached, status::preempted}, {status::running, status::dead},      {status::waiting, status::runnable},
     {status::syscall, status::running},   {status::syscall, status::detached},  {status::detached, status::running},
     {status::detached, status::runnable}, {status::preempted, status::running},
-    {status::preempted, status::detached},
+    {status::preempted, status::detached}, {status::timed, status::running},
 };
 
 constexpr status states[] = {status::dead,    status::runnable, status::running,  status::waiting,
-                             status::syscall, status::detached, status::preempted};
+                             status::syscall, status::detached, status::preempted, status::timed};
 static_assert(std::size(states) == static_cast<std::size_t>(status::count_));
 
 bool is_drawn(const edge& e) { return std::find(std::begin(drawn), std::end(drawn), e) != std::end(drawn); }
