@@ -1,8 +1,9 @@
 // A deadlock is when all of this holds at one moment:
-//   - run() is under way and its main goroutine has not ended
+//   - run() is under way, its thread waits for the main goroutine, and that has not ended
 //   - every P is idle (so no queue has a goroutine, and no M runs a timer)
 //   - no timer is pending
-//   - no M has a goroutine: one in a blocking call may come back
+//   - every M sleeps, in the idle list or (one of them) in the poller: so none has a goroutine in a blocking call, or in
+//     its hands, on the way from one queue to another
 //   - no descriptor is registered with an epoll, but for those that only wake their own poller
 //   - the process has no threads but the runtime's and the one that waits in run()
 // Only a goroutine, a timer, a descriptor or a thread can make a goroutine runnable, so it stays that way. "At one moment"
@@ -167,16 +168,19 @@ void install_quit_handler() noexcept {
 }
 
 bool may_be_deadlocked() noexcept {
-  if (sched.run_thread.load(std::memory_order_acquire) == 0 || sched.life.load(std::memory_order_acquire) != phase::running) return false;
+  if (sched.run_thread.load(std::memory_order_acquire) <= 0 || sched.life.load(std::memory_order_acquire) != phase::running) return false;
   if (count_goroutines() == 0 && !sched.main_exited.load(std::memory_order_acquire)) return false;
   if (next_timer() != 0) return false;
   base::lock_guard guard(sched.lock);
   if (sched.stopping.load(std::memory_order_relaxed) || sched.global_size.load(std::memory_order_relaxed) != 0) return false;
   if (sched.idle_ps.load(std::memory_order_seq_cst) != sched.procs.load(std::memory_order_acquire)) return false;
+  std::int32_t machines = 0;
   for (const machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
     if (m->curg != nullptr) return false;
+    ++machines;
   }
-  return true;
+  const std::int32_t polling = sched.poll_until.load(std::memory_order_seq_cst) != 0 ? 1 : 0;
+  return sched.idle_ms + polling == machines;
 }
 
 void request_deadlock_check() noexcept {
