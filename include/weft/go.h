@@ -46,6 +46,13 @@ std::uint64_t goroutine_id();
 
 bool in_goroutine();
 
+// Ties this goroutine to its thread until as many calls of unlock_os_thread(): the goroutine runs on no other, and the
+// thread runs no other goroutine. For libraries that keep state a thread, or demand one. run()'s goroutine is tied to
+// the thread that called run(). If a goroutine ends while it is tied, its thread ends too. Nothing happens on a plain thread,
+// nor when an unlock has no lock.
+void lock_os_thread();
+void unlock_os_thread();
+
 // A cheap point at which a long computation lets others run if its time is up. Does nothing otherwise.
 void checkpoint();
 

@@ -14,6 +14,10 @@ namespace weft::runtime {
 // The number of Ps: how many goroutines run at the same time.
 int max_procs();
 
+// Changes it while everything runs, and returns what it was; n < 1 changes nothing. From then on weft does not follow
+// the machine's limits any more. Before the first start it is what the next start without a wish of its own uses.
+int set_max_procs(int n);
+
 // CPUs that this process may use (affinity).
 int num_cpu();
 
@@ -41,13 +45,22 @@ struct sched_stats {
   std::uint64_t spins = 0, wakeups = 0, sleeps = 0;                        // Ms
   std::uint64_t futile_wakes = 0, missed_wakes = 0;
   std::uint64_t slices_ended = 0, preempted = 0;                           // by sysmon; goroutines that gave way
+  std::uint64_t backlog_preemptions = 0;                                   // asked to, for filling the global queue too fast
+  std::uint64_t preempted_running = 0, preempted_blocked = 0;              // Ps taken from code that made no call into weft:
+                                                                           // it was running; it slept in the kernel
+  std::uint64_t preempt_signals = 0, stops_in_place = 0;                   // sent; goroutines that one stopped where they were
+  std::uint64_t rotations = 0;                                             // Ps handed straight to a stopped goroutine
+  std::uint64_t stopped_in_place = 0, loose = 0;                           // now: stopped; running without a P
   std::uint64_t blocking_calls = 0, blocking_retaken = 0;                  // blocking(); those whose P was taken meanwhile,
   std::uint64_t blocking_handed_over = 0;                                  // and of these, those that gave it away at once
   std::uint64_t handoffs = 0;                                              // Ps given to another thread
   std::uint64_t timers_started = 0, timers_stolen = 0;
+  std::uint64_t netpolls = 0, netpoll_waits = 0, netpolls_by_sysmon = 0;   // looks at the network, sleeps in the poller
+  std::uint64_t netpoll_events = 0, netpoll_readied = 0;                   // what came of them; goroutines that could go on
   std::uint64_t redistributed = 0;                                         // by sysmon, from behind one that computes on and on
   std::uint64_t world_stops = 0;
   std::uint64_t global_queue = 0;          // waiting there now
+  std::uint64_t io_waiting = 0;            // goroutines and plain threads that wait for a descriptor now
   int procs = 0, idle_procs = 0, spinning_threads = 0;
   std::uint64_t threads = 0;
 };

@@ -3,17 +3,21 @@
 
 #include <weft/barrier.h>
 #include <weft/blocking.h>
+#include <weft/buffer.h>
 #include <weft/chan.h>
 #include <weft/condition_variable.h>
 #include <weft/context.h>
 #include <weft/errc.h>
+#include <weft/file.h>
 #include <weft/future.h>
 #include <weft/go.h>
 #include <weft/goroutine_local.h>
 #include <weft/group.h>
 #include <weft/latch.h>
 #include <weft/mutex.h>
+#include <weft/net.h>
 #include <weft/once.h>
+#include <weft/pollable.h>
 #include <weft/pool.h>
 #include <weft/run.h>
 #include <weft/runtime.h>

@@ -26,10 +26,11 @@ inline void prepare_context(context& c, void* stack_top, void* argument) noexcep
 }
 
 // Suspends the running computation into `from` and continues `to`. Returns when somebody continues `from`, maybe on
-// another thread: what was read from thread-local storage before is stale.
+// another thread: what was read from thread-local storage before is stale. The result is the `passed` of who does so,
+// which is how the other side learns on which thread it is without asking.
 //
 // Always inlined, and left by an indirect jump, not a return: the return predictor would be wrong every time.
-[[gnu::always_inline]] inline void switch_context(context* from, const context* to) noexcept {
+[[gnu::always_inline]] inline void* switch_context(context* from, const context* to, void* passed = nullptr) noexcept {
 #if defined(__x86_64__)
   asm volatile(
       "movq %%rsp, 0(%[from])\n\t"
@@ -40,9 +41,9 @@ inline void prepare_context(context& c, void* stack_top, void* argument) noexcep
       "movq 0(%[to]), %%rsp\n\t"
       "jmpq *8(%[to])\n"
       "1:\n\t"
-      : [from] "+D"(from), [to] "+S"(to)
+      : [from] "+D"(from), [to] "+S"(to), [passed] "+d"(passed)
       :
-      : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2", "xmm3",
+      : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2", "xmm3",
         "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "mm0", "mm1",
         "mm2", "mm3", "mm4", "mm5", "mm6", "mm7", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)",
 #ifdef __AVX512F__
@@ -53,6 +54,7 @@ inline void prepare_context(context& c, void* stack_top, void* argument) noexcep
 #elif defined(__aarch64__)
   register context* f asm("x0") = from;
   register const context* t asm("x1") = to;
+  register void* p asm("x2") = passed;
   asm volatile(
       "mov x9, sp\n\t"
       "adr x10, 1f\n\t"
@@ -64,9 +66,9 @@ inline void prepare_context(context& c, void* stack_top, void* argument) noexcep
       "br x10\n"
       "1:\n\t"
       "hint #36\n\t"  // bti j: a landing pad for the branch above
-      : "+r"(f), "+r"(t)
+      : "+r"(f), "+r"(t), "+r"(p)
       :
-      : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20",
+      : "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20",
         "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8",
         "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25",
         "v26", "v27", "v28", "v29", "v30", "v31",
@@ -74,9 +76,11 @@ inline void prepare_context(context& c, void* stack_top, void* argument) noexcep
         "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15", "ffr",
 #endif
         "memory", "cc");
+  passed = p;
 #else
 #error "weft knows x86-64 and aarch64"
 #endif
+  return passed;
 }
 
 }  // namespace weft::arch

@@ -9,7 +9,13 @@ namespace weft::base {
 class counter {
  public:
   void add(std::uint64_t n) noexcept { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
-  void bump() noexcept { add(1); }
+  void bump() noexcept {
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    asm volatile("incq %0" : "+m"(value_) : : "cc");  // one instruction; the compiler makes three of a load and a store
+#else
+    add(1);
+#endif
+  }
   // True once in `n` times, a power of two.
   bool bump_and_sample(std::uint64_t n) noexcept {
     const std::uint64_t value = value_.load(std::memory_order_relaxed) + 1;

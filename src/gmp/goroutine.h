@@ -9,14 +9,15 @@
 //                                                         -> waiting    itself: parks
 //                                                         -> syscall    itself: enters a blocking call
 //                                                         -> detached   who revokes its P while it is in user code
-//                                                         -> preempted  itself, in the signal handler: stopped in place
 //                                                         -> dead       itself: has ended
 //   waiting   known to whatever will wake it              -> runnable   the one waker
 //   syscall   in a blocking call, its M has the P still   -> running    itself: the call was short
 //                                                         -> detached   who takes the P (sysmon, a stop of the world)
 //   detached  runs on its M without a P                   -> running    itself, having regained one; or who gives it back
 //                                                         -> runnable   itself: no P was free
-//   preempted stopped in place, in the global queue       -> running    the M it is stopped on
+//                                                         -> preempted  itself, in the signal handler: stopped in place
+//   preempted asleep in the handler, on the list of those  -> running    itself: its M was given a P
+//             stopped                                     -> detached   itself: it was let go without one
 //   timed     runnable, and one of those for which it is  -> running    as runnable, which is what it counts as in
 //             measured how long it takes until they run                 every other respect
 //
@@ -53,11 +54,11 @@ constexpr bool is_legal(status from, status to) noexcept {
       /* dead      */ bit(status::runnable),
       /* runnable  */ bit(status::running),
       /* running   */ bit(status::runnable) | bit(status::waiting) | bit(status::syscall) | bit(status::detached) |
-          bit(status::preempted) | bit(status::dead),
+          bit(status::dead),
       /* waiting   */ bit(status::runnable),
       /* syscall   */ bit(status::running) | bit(status::detached),
-      /* detached  */ bit(status::running) | bit(status::runnable),
-      /* preempted */ bit(status::running),
+      /* detached  */ bit(status::running) | bit(status::runnable) | bit(status::preempted),
+      /* preempted */ bit(status::running) | bit(status::detached),
       /* timed     */ bit(status::running),
   };
   return (legal[static_cast<unsigned>(from)] & bit(to)) != 0;
@@ -86,6 +87,9 @@ struct goroutine : detail::runnable {
   void (*destroy_locals)(void*) = nullptr;
   std::atomic<std::int64_t> waiting_since{0};  // coarse clock
   base::peekable_value<detail::wait_reason> reason{detail::wait_reason::none};
+  std::uint32_t lock_depth = 0;    // lock_os_thread() calls that are not undone
+  std::uint64_t stop_ticket = 0;   // stopped in place: its turn comes when so many have left the global queue
+  bool is_main = false;    // run()'s
   bool is_thread = false;  // a plain thread's stand-in
   base::note thread_note;  // what the stand-in sleeps on
   [[no_unique_address]] arch::fiber fiber;

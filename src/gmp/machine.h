@@ -10,6 +10,9 @@
 //   spinning  has a P, looks for work, counted in sched.spinning
 //   running   has a P and a goroutine (curg)
 //   blocked   in a blocking call: its P may be taken
+//   loose     runs, or blocks in, its goroutine's own code, and its P was taken (revoked == p_revoked)
+//   stopped   asleep in the signal handler, its goroutine stopped in place (revoked == p_stopped)
+//   locked    serves one goroutine only (locked_g), asleep on `park` while that one does not run
 #pragma once
 
 #include <atomic>
@@ -42,6 +45,8 @@ enum : std::uint32_t {
   p_attached = 0,  // its P is there
   p_revoked = 1,   // the P was taken while it ran user code (sched.lock decides), or somebody is about to
   p_in_call = 2,   // it is in a blocking call; its state tells whether the P is still there
+  p_stopped = 3,   // it is stopped in place, in the handler; who wakes it brings a P, or lets it go on without (p_revoked)
+  p_forked = 4,    // this is the child of a fork: there is no runtime here
 };
 
 struct alignas(64) machine {
@@ -58,13 +63,19 @@ struct alignas(64) machine {
   [[no_unique_address]] arch::fiber g0_fiber;
 
   base::peekable_value<bool> spinning{false};
+  bool retiring = false;        // counted in sched.retiring
+  bool ends = false;            // its goroutine ended while locked to it: the thread goes too
   processor* next_p = nullptr;  // what whoever wakes it hands to it
+  goroutine* locked_g = nullptr;               // the only goroutine that this thread serves
   base::note park;
   machine* idle_link = nullptr;
   machine* all_link = nullptr;
   base::random rng{0};
   std::uint32_t id = 0;
   base::peekable_value<std::int32_t> tid{0};
+  // On `park`, or without a thread, and with nothing in its hands; P and goroutine are handed over before it is woken. Not
+  // in the poller. [machine.asleep]
+  std::atomic<bool> asleep{false};
   pthread_t thread{};
 };
 

@@ -49,11 +49,15 @@ class pointer_queue {
  public:
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
+  // Since the beginning.
+  std::uint64_t pushed() const noexcept { return pushed_; }
+  std::uint64_t popped() const noexcept { return pushed_ - size_; }
 
   void push(void* item) noexcept {
     if (tail_ == nullptr || tail_->end == pointer_block::capacity) append(pool_.take());
     tail_->items[tail_->end++] = item;
     ++size_;
+    ++pushed_;
   }
 
   void* pop() noexcept {
@@ -86,6 +90,7 @@ class pointer_queue {
   pointer_block* head_ = nullptr;
   pointer_block* tail_ = nullptr;
   std::size_t size_ = 0;
+  std::uint64_t pushed_ = 0;
   pointer_block_pool pool_;
 };
 

@@ -38,6 +38,7 @@ struct processor_counters {
   base::counter runnext_steals, runnext_spared;              // grace over; owner was about to run it
   base::counter spins;                       // Ms that began to spin
   base::counter preempted_slices;            // slices ended cooperatively
+  base::counter backlog_preemptions;         // slices ended early: the goroutine fills the global queue too fast
   base::counter calls_retaken, calls_handed_over;            // blocking calls whose P was taken; those at their beginning
   base::counter timers_started, timers_stolen;  // stolen: runs of another P's due timers
 };
@@ -80,8 +81,13 @@ struct processor {
   std::uint32_t seen_tick = 0;
   std::uint32_t seen_picks = 0;
   std::int64_t seen_when = 0;
+  bool asked = false;            // to give way, in this slice
+  std::int64_t next_look = 0;    // into the slice: whether it sleeps in the kernel
   std::uint32_t seen_calls = 0;
   std::int64_t seen_call_when = 0;
+
+  // The owner: whoever runs next has a new time slice.
+  void begin_slice() noexcept { sched_tick.store(sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 
   bool has_work() const noexcept { return runnext.load(std::memory_order_seq_cst) != nullptr || !ring.empty(); }
 };

@@ -1,6 +1,7 @@
 #include <weft/runtime.h>
 
 #include "os/cpu_count.h"
+#include "poll/descriptor.h"
 #include "sched/scheduler.h"
 #include "sched/stack.h"
 
@@ -28,8 +29,6 @@ std::uint64_t sum(base::counter processor_counters::* member) {
 }
 
 }  // namespace
-
-int max_procs() { return sched.procs.load(std::memory_order_acquire); }
 
 int num_cpu() { return os::affinity_cpus(); }
 
@@ -74,15 +73,29 @@ sched_stats read_sched_stats() {
   s.missed_wakes = sched.missed_wakes.load(std::memory_order_relaxed);
   s.slices_ended = sched.slices_ended.load(std::memory_order_relaxed);
   s.preempted = sum(&c::preempted_slices);
+  s.backlog_preemptions = sum(&c::backlog_preemptions);
+  s.preempted_running = sched.revoked_running.load(std::memory_order_relaxed);
+  s.preempted_blocked = sched.revoked_blocked.load(std::memory_order_relaxed);
+  s.preempt_signals = sched.preempt_signals.load(std::memory_order_relaxed);
+  s.stops_in_place = sched.stops_in_place.load(std::memory_order_relaxed);
+  s.rotations = sched.rotations.load(std::memory_order_relaxed);
+  s.stopped_in_place = static_cast<std::uint64_t>(sched.stopped_in_place.load(std::memory_order_relaxed));
+  s.loose = static_cast<std::uint64_t>(sched.loose.load(std::memory_order_relaxed));
   for_each_processor([&](const processor& p) { s.blocking_calls += p.calls.load(std::memory_order_relaxed); });
   s.blocking_retaken = sum(&c::calls_retaken);
   s.blocking_handed_over = sum(&c::calls_handed_over);
   s.handoffs = sched.handoffs.load(std::memory_order_relaxed);
   s.timers_started = sum(&c::timers_started);
   s.timers_stolen = sum(&c::timers_stolen);
+  s.netpolls = sched.polls.load(std::memory_order_relaxed);
+  s.netpoll_waits = sched.poll_waits.load(std::memory_order_relaxed);
+  s.netpolls_by_sysmon = sched.poll_by_sysmon.load(std::memory_order_relaxed);
+  s.netpoll_events = sched.poll_events.load(std::memory_order_relaxed);
+  s.netpoll_readied = sched.poll_readied.load(std::memory_order_relaxed);
   s.redistributed = sched.redistributed.load(std::memory_order_relaxed);
   s.world_stops = sched.world_stops.load(std::memory_order_relaxed);
   s.global_queue = sched.global_size.load(std::memory_order_relaxed);
+  s.io_waiting = poll::waiter_count();
   s.procs = max_procs();
   s.idle_procs = sched.idle_ps.load(std::memory_order_relaxed);
   s.spinning_threads = sched.spinning.load(std::memory_order_relaxed);

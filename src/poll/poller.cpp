@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cerrno>
 #include <ctime>
-#include <limits>
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -21,7 +20,7 @@ constinit int epoll_fd = -1;
 constinit int interrupt_fd = -1;
 constinit std::atomic<bool> interrupted{false};  // collapses many interrupts into one write
 
-constexpr std::int64_t forever = std::numeric_limits<std::int64_t>::max();
+constexpr int batch = 256;  // events a call: 3 KiB of an M's stack
 
 // Nanoseconds where the kernel has them (Linux 5.11), else milliseconds, rounded up.
 int epoll_sleep(epoll_event* events, int capacity, std::int64_t timeout_ns) noexcept {
@@ -31,6 +30,40 @@ int epoll_sleep(epoll_event* events, int capacity, std::int64_t timeout_ns) noex
   if (n >= 0 || errno != ENOSYS) return static_cast<int>(n);
   constexpr std::int64_t longest_ms = std::numeric_limits<int>::max();
   return ::epoll_wait(epoll_fd, events, capacity, static_cast<int>(std::min(timeout_ns / 1'000'000 + 1, longest_ms)));
+}
+
+// What an event carries: the descriptor in the lower 48 bits, 16 bits of its tag above. 0 is the interrupt.
+constexpr int pointer_bits = 48;
+
+std::uint64_t pack(const descriptor& d) noexcept {
+  return reinterpret_cast<std::uint64_t>(&d) | std::uint64_t{d.tag.load(std::memory_order_relaxed)} << pointer_bits;
+}
+
+descriptor* unpack(std::uint64_t data) noexcept {
+  auto* d = reinterpret_cast<descriptor*>(data & ((std::uint64_t{1} << pointer_bits) - 1));
+  return pack(*d) == data ? d : nullptr;  // else it was closed meanwhile, and serves another
+}
+
+constexpr std::uint32_t exceptional_events = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI;
+constexpr std::uint32_t reading_events = EPOLLIN | exceptional_events;
+constexpr std::uint32_t writing_events = EPOLLOUT | EPOLLHUP | EPOLLERR;
+
+// True: it was an interrupt.
+bool sort(const epoll_event& event, events& found) noexcept {
+  if (event.data.u64 == 0) return true;
+  ++found.seen;
+  descriptor* d = unpack(event.data.u64);
+  if (d == nullptr) return false;
+  if ((event.events & exceptional_events) != 0) d->exceptional.store(true, std::memory_order_relaxed);
+  if ((event.events & reading_events) != 0) found.ready.add(d->slots[reading].notify());
+  if ((event.events & writing_events) != 0) found.ready.add(d->slots[writing].notify());
+  return false;
+}
+
+bool sort_all(const epoll_event* list, int n, events& found) noexcept {
+  bool interrupt = false;
+  for (int i = 0; i < n; ++i) interrupt |= sort(list[i], found);
+  return interrupt;
 }
 
 }  // namespace
@@ -45,14 +78,30 @@ void open_poller() noexcept {
   }
 }
 
-void wait_until(std::int64_t deadline_ns) noexcept {
+int watch(int fd, descriptor& d) noexcept {
+  epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET, .data = {.u64 = pack(d)}};
+  return ::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
+}
+
+void unwatch(int fd) noexcept {
+  epoll_event event{};
+  ::epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, &event);
+}
+
+void poll(events& found) noexcept {
+  epoll_event list[batch];
+  // An interrupt is not ours: it is for the thread that waits, and stays there for it.
+  sort_all(list, ::epoll_wait(epoll_fd, list, batch, 0), found);
+}
+
+void wait_until(std::int64_t deadline_ns, events& found) noexcept {
   std::int64_t timeout = -1;
-  if (deadline_ns != forever) {
+  if (deadline_ns != no_deadline) {
     timeout = deadline_ns - os::now_ns();
     if (timeout <= 0) return;
   }
-  epoll_event events[8];
-  if (epoll_sleep(events, 8, timeout) <= 0) return;
+  epoll_event list[batch];
+  if (!sort_all(list, epoll_sleep(list, batch, timeout), found)) return;
   // Read first: an interrupt that comes between the two is swallowed, but its cause is seen by the caller, who looks at the
   // timers after this. The other way round its write would be read here and its flag stay set for ever.
   std::uint64_t count;
@@ -63,7 +112,7 @@ void wait_until(std::int64_t deadline_ns) noexcept {
 void interrupt() noexcept {
   if (interrupted.exchange(true, std::memory_order_seq_cst)) return;
   const std::uint64_t one = 1;
-  const int saved = errno;
+  const int saved = errno;  // whoever starts a timer does not expect it to change
   [[maybe_unused]] const ssize_t n = ::write(interrupt_fd, &one, sizeof one);
   errno = saved;
 }

@@ -96,7 +96,7 @@ void census::add(const goroutine& g) noexcept {
   m.id = g.id;
   m.state = &g == caller_ ? status::running : simplified(g);
   m.reason = g.reason;
-  m.locked = g.own_machine != nullptr;
+  m.locked = g.lock_depth != 0;
   m.waiting_since = g.waiting_since.load(std::memory_order_relaxed);
   if (g.body != nullptr) {
     m.creator = g.body->creator;
@@ -117,8 +117,7 @@ void census::walk(const goroutine& g, member& m) noexcept {
     m.frames = static_cast<std::uint32_t>(caller_frame_count_);
     return;
   }
-  const bool was_stopped_in_place = g.state.load(std::memory_order_acquire) == status::preempted;
-  if (m.state == status::running || was_stopped_in_place || g.context.pc == nullptr) return;
+  if (m.state == status::running || g.context.pc == nullptr) return;
   const os::machine_state from{reinterpret_cast<std::uintptr_t>(g.context.pc), reinterpret_cast<std::uintptr_t>(g.context.sp),
                                reinterpret_cast<std::uintptr_t>(g.context.fp)};
   m.frames = static_cast<std::uint32_t>(os::unwind(code_, from, bounds_of(g), pcs, max_frames));

@@ -1,10 +1,12 @@
 #include "sched/debug_settings.h"
 
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <string_view>
 
 #include "base/fatal.h"
+#include "sched/preempt.h"
 #include "sched/stack.h"
 
 namespace weft::sched {
@@ -18,6 +20,13 @@ bool parse_number(std::string_view text, std::int64_t least, std::int64_t most, 
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error != std::errc() || end != text.data() + text.size() || n < least || n > most) return false;
   out = n;
+  return true;
+}
+
+bool parse_ms(std::string_view text, std::int64_t& ns) noexcept {
+  std::int64_t ms = 0;
+  if (!parse_number(text, 1, 1'000'000, ms)) return false;
+  ns = ms * 1'000'000;
   return true;
 }
 
@@ -43,6 +52,16 @@ constexpr setting settings[] = {
     {"schedtrace", "milliseconds, from 0 to 86400000",
      [](std::string_view v) noexcept { return parse_number(v, 0, 86'400'000, debug.schedtrace_ms); }},
     {"scheddetail", "0 or 1", [](std::string_view v) noexcept { return parse_flag(v, debug.scheddetail); }},
+    {"asyncpreemptoff", "0 or 1", [](std::string_view v) noexcept { return parse_flag(v, preemption.off); }},
+    {"slice", "milliseconds, from 1 to 1000000", [](std::string_view v) noexcept { return parse_ms(v, preemption.slice_ns); }},
+    {"dueslice", "milliseconds, from 1 to 1000000", [](std::string_view v) noexcept { return parse_ms(v, preemption.due_slice_ns); }},
+    {"preemptsignal", "the number of a signal",
+     [](std::string_view v) noexcept {
+       std::int64_t n = 0;
+       if (!parse_number(v, 1, SIGRTMAX, n)) return false;
+       preemption.signal = static_cast<int>(n);
+       return true;
+     }},
     {"leaks", "0 or 1", [](std::string_view v) noexcept { return parse_flag(v, debug.leaks); }},
 };
 

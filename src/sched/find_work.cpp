@@ -1,13 +1,15 @@
 // The order of the sources: stop request, own timers, every 61st time the global queue, runnext, own ring, the global
-// queue (a fair share), (network without blocking), stealing, then under the lock what is shared once more, then the P
-// goes idle, every queue is looked at once more, and the M sleeps: one of them until the next timer.
+// queue (a fair share), the network without waiting, stealing, then under the lock what is shared once more, then the P
+// goes idle, every queue is looked at once more, and the M sleeps: one of them in the poller, until the next timer.
 #include "sched/find_work.h"
 
 #include "base/delay.h"
 #include "base/pause.h"
 #include "os/clock.h"
 #include "sched/idle.h"
+#include "sched/netpoll.h"
 #include "sched/queues.h"
+#include "sched/revoke.h"
 #include "sched/steal.h"
 #include "sched/timers.h"
 #include "sched/world.h"
@@ -21,7 +23,7 @@ constexpr std::int64_t spin_ns = 20'000;
 constexpr std::int64_t spin_interval_ns = 2'000;
 
 runnable* in_new_slice(processor* p, runnable* r) noexcept {
-  p->sched_tick.store(p->sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  p->begin_slice();
   return r;
 }
 
@@ -42,6 +44,10 @@ runnable* from_global_on_tick(processor* p) noexcept {
   runnable* r = take_global_one(p);
   if (r != nullptr) p->counters.global_ticks.bump();
   return r;
+}
+
+void poll_network_on_tick(processor* p) noexcept {
+  if (p->picks.load(std::memory_order_relaxed) % network_ticks == 0) poll_network(p);
 }
 
 runnable* from_ring(processor* p) noexcept { return p->ring.pop(); }
@@ -70,16 +76,18 @@ bool any_queued_work() noexcept {
 }
 
 // Steals, and if there is nothing to steal keeps an eye on the queues for a moment. Looking is not free for the others:
-// each look pulls their cache lines over, so it is done at intervals.
+// each look pulls their cache lines over, so it is done at intervals. Where goroutines wait for descriptors it is better
+// spent sleeping: what comes next most likely comes from outside, from a process that may need this core.
 runnable* steal_or_spin(machine* m, bool& spared) noexcept {
   if (!m->spinning) become_spinning(m);
+  const std::int64_t patience = poll::any_waiter() ? 0 : spin_ns;
   const std::int64_t began = os::now_ns();
   for (std::int64_t next_look = began;;) {
     const steal_result s = steal(m);
     if (s.found != nullptr) return s.found;
     spared |= s.spared;
     std::int64_t now = os::now_ns();
-    if (sched.stopping.load(std::memory_order_relaxed) || now - began >= spin_ns) return nullptr;
+    if (sched.stopping.load(std::memory_order_relaxed) || now - began >= patience) return nullptr;
     next_look = now + spin_interval_ns;
     while (now < next_look) {
       for (int i = 0; i < 16; ++i) base::cpu_pause();
@@ -99,18 +107,35 @@ runnable* go_idle(machine* m) noexcept {
     become_spinning(m);
     return nullptr;
   }
+  begin_retiring(m);
   release_to_idle(m);
   return nullptr;
 }
 
-// Something appeared between the last look and the sleep: take a P again if there is one.
+// Something appeared between the last look and the sleep.
 bool come_back(machine* m) noexcept {
-  base::lock_guard guard(sched.lock);
-  if (sched.stopping.load(std::memory_order_relaxed)) return false;
-  processor* p = take_idle_processor();
-  if (p == nullptr) return false;
-  acquire(m, p);
-  become_spinning(m);
+  if (!regain(m)) return false;
+  if (!m->spinning) become_spinning(m);
+  return true;
+}
+
+// One M sleeps in the poller. If it comes back for goroutines, it has what it needs and looks for nothing; if for a
+// timer, it is a spinner like any that was woken for work. True: it has a P.
+bool sleep_in_poller(machine* m) noexcept {
+  poll::events found;
+  switch (wait_for_events(m, found)) {
+    case waited::not_at_all:
+      return false;
+    case waited::called_away:
+      return true;
+    case waited::in_poller:
+      break;
+  }
+  if (found.ready.empty()) return come_back(m);
+  regain(m);
+  ready_all(found.ready, m->p);
+  if (m->p == nullptr) return false;
+  if (sched.poller_stays_away.load(std::memory_order_relaxed)) wake_processor();
   return true;
 }
 
@@ -131,7 +156,7 @@ void sleep_unless_work_appeared(machine* m, bool spared) noexcept {
   // does not look at runnexts must make the stores visible first.
   const bool leave_runnexts = spared && barrier_everywhere();
   if ((leave_runnexts ? any_queued_work() : any_work()) && come_back(m)) return;
-  if (wait_for_timers() && come_back(m)) return;
+  if (sleep_in_poller(m)) return;
   sleep_machine(m);
 }
 
@@ -157,9 +182,11 @@ runnable* find_work(machine* m) noexcept {
     std::int64_t now = 0;
     run_timers(p, now);
     if (runnable* r = from_global_on_tick(p)) return in_new_slice(p, r);
+    poll_network_on_tick(p);
     if (runnable* r = take_runnext(p)) return r;  // inherits the slice
     if (runnable* r = from_ring(p)) return in_new_slice(p, r);
     if (runnable* r = from_global(p)) return in_new_slice(p, r);
+    if (poll_network(p)) continue;
     bool spared = false;
     if (may_spin(m)) {
       if (runnable* r = steal_or_spin(m, spared)) return in_new_slice(p, r);

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "base/delay.h"
+#include "sched/preempt.h"
+#include "sched/queues.h"
 #include "sched/sysmon.h"
 #include "sched/threads.h"
 
@@ -61,7 +63,8 @@ machine* take_idle_machine() noexcept {
   machine* m = sched.idle_m_list;
   if (m == nullptr) return nullptr;
   sched.idle_m_list = m->idle_link;
-  if (--sched.idle_ms == 0) request_spare_machine();
+  --sched.idle_ms;
+  keep_reserve();
   return m;
 }
 
@@ -87,10 +90,20 @@ void wake_processor_slow() noexcept {
     } else if ((woken = take_idle_machine()) != nullptr) {
       woken->spinning = true;
       woken->next_p = p;
+    } else if (goroutine* g = take_stopped()) {
+      // No thread at hand, but one whose goroutine is stopped in place (and may hold what the factory needs).
+      sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
+      p->begin_slice();
+      woken = hand_to_own_machine(g, p);
     } else {
-      // No thread at hand: the factory makes one, which takes an idle P itself (as the spinner that is counted already).
+      // No thread at hand. Whoever comes to sleep next, or one that the factory makes, takes an idle P itself (as the
+      // spinner that is counted already).
       put_idle_processor(p);
-      request_spinning_machine();
+      if (sched.retiring.load(std::memory_order_relaxed) != 0) {
+        sched.spinner_wanted = true;
+      } else {
+        request_spinning_machine();
+      }
     }
   }
   if (woken != nullptr) {
@@ -113,13 +126,67 @@ void stop_spinning_with_work(machine* m) noexcept {
   wake_processor();
 }
 
+namespace {
+
+// Under the lock, at the end of an M's retirement, and whenever one comes to sleep: it is the spinner that somebody
+// wanted. True: it has a P.
+bool serve_as_spinner(machine* m) noexcept WEFT_REQUIRES(sched.lock) {
+  if (!sched.spinner_wanted) return false;
+  sched.spinner_wanted = false;
+  processor* p = sched.stopping.load(std::memory_order_relaxed) ? nullptr : take_idle_processor();
+  if (p == nullptr) {
+    sched.need_spinning.store(true, std::memory_order_seq_cst);
+    sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
+    return false;
+  }
+  acquire(m, p);
+  m->spinning = true;
+  return true;
+}
+
+void end_retiring(machine* m) noexcept WEFT_REQUIRES(sched.lock) {
+  if (!std::exchange(m->retiring, false)) return;
+  if (sched.retiring.fetch_sub(1, std::memory_order_relaxed) <= 0) base::fatal("the count of retiring Ms fell below zero");
+}
+
+}  // namespace
+
+void begin_retiring(machine* m) noexcept {
+  m->retiring = true;
+  sched.retiring.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool regain(machine* m) noexcept {
+  base::lock_guard guard(sched.lock);
+  if (serve_as_spinner(m)) {
+    end_retiring(m);
+    return true;
+  }
+  if (sched.stopping.load(std::memory_order_relaxed)) return false;
+  processor* p = take_idle_processor();
+  if (p == nullptr) return false;
+  end_retiring(m);
+  acquire(m, p);
+  return true;
+}
+
+bool retire_to_poller(machine* m) noexcept {
+  base::lock_guard guard(sched.lock);
+  end_retiring(m);
+  if (serve_as_spinner(m)) return false;
+  keep_reserve();  // whoever counted on us
+  return true;
+}
+
 void sleep_machine(machine* m) noexcept {
   {
     base::lock_guard guard(sched.lock);
+    end_retiring(m);
+    if (serve_as_spinner(m)) return;
     put_idle_machine(m);
   }
   sched.idle_sleeps.fetch_add(1, std::memory_order_relaxed);
-  m->park.sleep();
+  sleep_with_nothing(m);
   acquire(m, m->next_p);
   m->next_p = nullptr;
 }

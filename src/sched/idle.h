@@ -41,8 +41,23 @@ void become_spinning(machine* m) noexcept;
 // A spinner found work. If it was the last one, somebody else must look from now on.
 void stop_spinning_with_work(machine* m) noexcept;
 
+// On `park`. [machine.asleep] release: whatever the M had is where others find it.
+inline void sleep_with_nothing(machine* m) noexcept {
+  m->asleep.store(true, std::memory_order_release);
+  m->park.sleep();
+  m->asleep.store(false, std::memory_order_relaxed);
+}
+
 // Sleeps until somebody hands a P to this M, and takes it.
 void sleep_machine(machine* m) noexcept;
+
+// An M without a P that looks around before it sleeps (see scheduler::retiring). It ends this by one of the three below.
+void begin_retiring(machine* m) noexcept;
+// It takes a P again, if there is one.
+bool regain(machine* m) noexcept;
+// It goes into the poller. False: somebody wanted a spinner, and it is one, with a P.
+bool retire_to_poller(machine* m) noexcept;
+// (or: sleep_machine)
 
 // Takes an idle M off the list; null if there is none.
 machine* take_idle_machine() noexcept WEFT_REQUIRES(sched.lock);

@@ -2,9 +2,9 @@
 //   - run() is under way, its thread waits for the main goroutine, and that has not ended
 //   - every P is idle (so no queue has a goroutine, and no M runs a timer)
 //   - no timer is pending
-//   - every M sleeps, in the idle list or (one of them) in the poller: so none has a goroutine in a blocking call, or in
-//     its hands, on the way from one queue to another
-//   - no descriptor is registered with an epoll, but for those that only wake their own poller
+//   - nobody waits for a descriptor
+//   - every M sleeps: so none has a goroutine in a blocking call, or in its hands, on the way from one queue to another
+//     (nor has sysmon)
 //   - the process has no threads but the runtime's and the one that waits in run()
 // Only a goroutine, a timer, a descriptor or a thread can make a goroutine runnable, so it stays that way. "At one moment"
 // is made sure of by looking twice, with a count in between that everything that starts or wakes a goroutine changes.
@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/fatal.h"
+#include "poll/poller.h"
 #include "sched/report.h"
 #include "sched/threads.h"
 #include "sched/timers.h"
@@ -121,33 +122,36 @@ bool outside_thread_exists() {
   return seen == 0;
 }
 
-std::size_t registered_with(int epoll_fd) {
-  const int fd = ::open(("/proc/self/fdinfo/" + std::to_string(epoll_fd)).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  std::string text;
-  char part[4096];
-  for (ssize_t n; (n = ::read(fd, part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(n));
-  ::close(fd);
-  std::size_t count = 0;
-  for (std::size_t at = text.find("tfd:"); at != text.npos; at = text.find("tfd:", at + 1)) ++count;
-  return count;
-}
+enum class idle { no, but_for_the_poller, yes };
 
-// One descriptor is what a poller is interrupted by. It does not matter whose epoll it is: whoever waits there is not stuck.
-bool waits_for_descriptors() {
-  directory fds("/proc/self/fd");
-  for (int fd; (fd = fds.next_number()) != -1;) {
-    char target[64] = {};
-    const ssize_t n = ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), target, sizeof target - 1);
-    if (n > 0 && std::strcmp(target, "anon_inode:[eventpoll]") == 0 && registered_with(fd) > 1) return true;
+// [machine.asleep] acquire: what the M did before it fell asleep, a goroutine that it put into a queue say, is seen here
+idle idleness() noexcept {
+  if (sched.run_thread.load(std::memory_order_acquire) <= 0 || sched.life.load(std::memory_order_acquire) != phase::running) return idle::no;
+  if (count_goroutines() == 0 && !sched.main_exited.load(std::memory_order_acquire)) return idle::no;
+  // In the order in which a goroutine goes from hand to hand: it is taken from a timer or a descriptor, by an M or sysmon,
+  // put into a queue, and run by who has a P. So it is seen in one place or the next.
+  if (next_timer() != 0 || poll::any_waiter()) return idle::no;
+  base::lock_guard guard(sched.lock);
+  int awake = 0;
+  for (const machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
+    if (m->curg != nullptr) return idle::no;
+    awake += !m->asleep.load(std::memory_order_acquire);
   }
-  return false;
+  const bool in_poller = sched.poll_until.load(std::memory_order_seq_cst) != 0;
+  if (awake > (in_poller ? 1 : 0) || sched.sysmon_delivers.load(std::memory_order_acquire)) return idle::no;
+  if (sched.stopping.load(std::memory_order_relaxed) || sched.global_size.load(std::memory_order_relaxed) != 0) return idle::no;
+  if (sched.idle_ps.load(std::memory_order_seq_cst) != sched.procs.load(std::memory_order_acquire)) return idle::no;
+  return awake == 0 ? idle::yes : idle::but_for_the_poller;
 }
 
 void check_for_deadlock() {
   const std::uint64_t before = activity();
-  if (!may_be_deadlocked() || outside_thread_exists() || waits_for_descriptors()) return;
-  if (!may_be_deadlocked() || activity() != before) return;
+  const idle first = idleness();
+  // It waits for a timer that was stopped, or has a goroutine in its hands: it looks again, and sleeps where it should, and
+  // the next check tells.
+  if (first == idle::but_for_the_poller) poll::interrupt();
+  if (first != idle::yes || outside_thread_exists()) return;
+  if (idleness() != idle::yes || activity() != before) return;
   if (sched.main_exited.load(std::memory_order_acquire) && count_goroutines() == 0) {
     end_with_report("fatal error: no goroutines (main called exit_goroutine) - deadlock!");
   }
@@ -167,21 +171,7 @@ void install_quit_handler() noexcept {
   ::sigaction(SIGQUIT, &action, nullptr);
 }
 
-bool may_be_deadlocked() noexcept {
-  if (sched.run_thread.load(std::memory_order_acquire) <= 0 || sched.life.load(std::memory_order_acquire) != phase::running) return false;
-  if (count_goroutines() == 0 && !sched.main_exited.load(std::memory_order_acquire)) return false;
-  if (next_timer() != 0) return false;
-  base::lock_guard guard(sched.lock);
-  if (sched.stopping.load(std::memory_order_relaxed) || sched.global_size.load(std::memory_order_relaxed) != 0) return false;
-  if (sched.idle_ps.load(std::memory_order_seq_cst) != sched.procs.load(std::memory_order_acquire)) return false;
-  std::int32_t machines = 0;
-  for (const machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
-    if (m->curg != nullptr) return false;
-    ++machines;
-  }
-  const std::int32_t polling = sched.poll_until.load(std::memory_order_seq_cst) != 0 ? 1 : 0;
-  return sched.idle_ms + polling == machines;
-}
+bool may_be_deadlocked() noexcept { return idleness() != idle::no; }
 
 void request_deadlock_check() noexcept {
   requested.deadlock_check.store(true, std::memory_order_release);  // [last_words.request]

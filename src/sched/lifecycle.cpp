@@ -8,18 +8,23 @@
 
 #include <unistd.h>
 
+#include <weft/detail/park.h>
 #include <weft/run.h>
 #include <weft/runtime.h>
 
-#include "os/cpu_count.h"
 #include "poll/poller.h"
 #include "sched/debug_settings.h"
 #include "sched/exit.h"
+#include "sched/fork.h"
 #include "sched/idle.h"
+#include "sched/locked.h"
 #include "sched/last_words.h"
 #include "sched/overflow.h"
+#include "sched/preempt.h"
+#include "sched/procs.h"
 #include "sched/queues.h"
 #include "sched/records.h"
+#include "sched/revoke.h"
 #include "sched/section.h"
 #include "sched/spawn.h"
 #include "sched/stack.h"
@@ -34,9 +39,10 @@ constinit scheduler sched;
 
 namespace {
 
-// Held by plain threads only, around starting and stopping.
+// Around starting, stopping and resizing. Held by plain threads, and by goroutines in a blocking call.
 std::mutex lifecycle_lock;
 bool run_active = false;
+std::atomic<bool> following{false};
 
 void check_options(const options& o) {
   if (o.procs < 0 || o.procs > max_procs_limit) {
@@ -46,33 +52,15 @@ void check_options(const options& o) {
   if (o.max_threads < 1) throw std::invalid_argument("weft::options::max_threads must be at least 1");
 }
 
-int procs_from_environment() noexcept {
-  const char* text = std::getenv("WEFTPROCS");
-  if (text == nullptr || *text == '\0') return 0;
-  char* end = nullptr;
-  const long n = std::strtol(text, &end, 10);
-  if (*end == '\0' && n >= 1 && n <= max_procs_limit) return static_cast<int>(n);
-  static bool warned = false;
-  if (!std::exchange(warned, true)) {
-    base::text t;
-    (t << "weft: WEFTPROCS=" << text << " is not a number from 1 to " << max_procs_limit << "; ignored\n").print();
-  }
-  return 0;
-}
-
-int choose_procs(const options& o) {
-  if (o.procs != 0) return o.procs;
-  if (const int n = procs_from_environment(); n != 0) return n;
-  return std::min(os::default_procs(), max_procs_limit);
-}
-
 void prepare_once() {
   static bool done = false;
   if (std::exchange(done, true)) return;
   read_debug_settings();
   install_overflow_handler();
+  prepare_revoking();
+  install_preempt_handler();
+  watch_forks();
   install_quit_handler();
-  prepare_world();
   poll::open_poller();
 }
 
@@ -85,6 +73,7 @@ void apply_stack_size(const options& o) noexcept {
 
 // Under lifecycle_lock; the world is stopped, or there is none yet.
 void bring_up(const options& o) {
+  if (in_forked_child()) no_runtime_in_child();
   prepare_once();
   start_threads();
   if (sched.life.load(std::memory_order_relaxed) == phase::running) {
@@ -95,13 +84,26 @@ void bring_up(const options& o) {
     base::lock_guard guard(sched.lock);
     sched.max_threads = o.max_threads;
   }
-  start_world(choose_procs(o));
+  const procs_choice choice = choose_procs(o.procs);
+  following = choice.follow;
+  start_world(choice.procs);
   sched.life.store(phase::running, std::memory_order_release);
+}
+
+// Under lifecycle_lock, running. Returns the number before.
+int resize_world(int procs) noexcept {
+  const int before = sched.procs.load(std::memory_order_acquire);
+  if (procs != before) {
+    stop_world();
+    start_world(procs);
+  }
+  return before;
 }
 
 void freeze() noexcept {
   stop_world();
   sched.life.store(phase::frozen, std::memory_order_release);
+  let_stopped_go();
 }
 
 // run()'s goroutine and the thread that waits for it.
@@ -109,12 +111,18 @@ struct main_frame {
   void (*body)(void*);
   void* argument;
   std::exception_ptr error;
-  base::note done;
+  machine* home;            // of the thread that waits
+  bool ended_here = false;  // on that thread, having been locked to it
 };
 
 void after_main(machine* m, goroutine* from, const gmp::after_switch& self) noexcept {
   put_stack(m->p, from);
-  static_cast<main_frame*>(self.arg)->done.wake();
+  auto* frame = static_cast<main_frame*>(self.arg);
+  if (m == frame->home) {
+    frame->ended_here = true;
+  } else {
+    frame->home->park.wake();
+  }
 }
 
 // The main goroutine does not end like the others: who waits in run() must not go on before it is off its stack.
@@ -123,6 +131,8 @@ void after_main(machine* m, goroutine* from, const gmp::after_switch& self) noex
   goroutine* self = current_machine()->curg;
   if (self->locals != nullptr) self->destroy_locals(std::exchange(self->locals, nullptr));
   machine* m = enter();
+  self->is_main = false;
+  if (self->lock_depth != 0) end_locked(m, self);
   put_record(m->p, self->body);
   self->body = nullptr;
   m->p->counters.finished.bump();
@@ -134,9 +144,11 @@ void after_main(machine* m, goroutine* from, const gmp::after_switch& self) noex
 
 void run_main_body(record* r) {
   auto* frame = *reinterpret_cast<main_frame**>(r->payload);
+  detail::self()->is_main = true;
   try {
     frame->body(frame->argument);
   } catch (const goroutine_exit&) {
+    detail::self()->is_main = false;
     sched.main_exited.store(true, std::memory_order_release);
     throw;  // the others go on, and run() never returns
   } catch (...) {
@@ -158,6 +170,22 @@ void submit_main(main_frame* frame) noexcept {
 
 void start_with_defaults() { weft::start(); }
 
+bool is_following() noexcept { return following.load(std::memory_order_relaxed); }
+
+int change_procs(int procs) {
+  std::lock_guard guard(lifecycle_lock);
+  if (sched.life.load(std::memory_order_relaxed) != phase::running) return 0;
+  following = false;
+  return resize_world(procs);
+}
+
+void change_procs_if_following(int procs) {
+  // Whoever holds the lock now is about to choose the number himself, or ends the program.
+  std::unique_lock guard(lifecycle_lock, std::try_to_lock);
+  if (!guard || !is_following() || sched.life.load(std::memory_order_relaxed) != phase::running) return;
+  resize_world(procs);
+}
+
 void with_world_stopped(void (*f)(void*) noexcept, void* argument) {
   std::lock_guard guard(lifecycle_lock);
   const bool running = sched.life.load(std::memory_order_relaxed) == phase::running;
@@ -176,12 +204,13 @@ void run_main(const options& o, void (*body)(void*), void* argument) {
   using namespace weft::sched;
   if (current_machine() != nullptr) throw std::logic_error("weft::run: called from a goroutine");
   check_options(o);
-  main_frame frame{body, argument, nullptr, {}};
+  main_frame frame{body, argument, nullptr, nullptr};
   {
     std::lock_guard guard(lifecycle_lock);
     if (run_active) throw std::logic_error("weft::run: another run() is under way");
     bring_up(o);
     run_active = true;
+    frame.home = adopt_main_thread();
     sched::sched.main_exited.store(false, std::memory_order_relaxed);
     sched::sched.run_thread.store(run_thread_starting, std::memory_order_release);
     submit_main(&frame);
@@ -189,7 +218,7 @@ void run_main(const options& o, void (*body)(void*), void* argument) {
   // From here on this thread only waits; unless the main goroutine has ended already.
   std::int32_t starting = run_thread_starting;
   sched::sched.run_thread.compare_exchange_strong(starting, ::gettid(), std::memory_order_acq_rel, std::memory_order_relaxed);
-  frame.done.sleep();
+  serve_main(frame.home, frame.ended_here);
   {
     std::lock_guard guard(lifecycle_lock);
     freeze();

@@ -7,6 +7,13 @@ namespace weft::sched {
 
 void start_with_defaults();
 
+// Another number of Ps, while everything runs. Returns the number before; 0 if nothing runs. In a blocking call or on a
+// plain thread.
+int change_procs(int procs);
+// The same, unless somebody has asked for a number meanwhile.
+void change_procs_if_following(int procs);
+bool is_following() noexcept;
+
 // go() from a plain thread.
 inline void ensure_started() {
   if (sched.life.load(std::memory_order_acquire) != phase::running) [[unlikely]] start_with_defaults();

@@ -5,6 +5,6 @@
 
 namespace weft::sched {
 
-[[noreturn]] void schedule_forever(machine* m) noexcept;
+void schedule_until_end(machine* m) noexcept;
 
 }  // namespace weft::sched

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include <sys/auxv.h>
+#include <sys/mman.h>
 
 #include "base/fatal.h"
 #include "gmp/current.h"
@@ -70,11 +71,20 @@ void install_overflow_handler() noexcept {
 }
 
 void use_signal_stack() noexcept {
+  stack_t present = {};
+  if (::sigaltstack(nullptr, &present) == 0 && (present.ss_flags & SS_DISABLE) == 0 && present.ss_size >= signal_stack_bytes()) return;
   const std::size_t bytes = signal_stack_bytes();
   stack_t stack = {};
   stack.ss_sp = os::map_memory(bytes);
   stack.ss_size = bytes;
   ::sigaltstack(&stack, nullptr);
+}
+
+void drop_signal_stack() noexcept {
+  stack_t none = {};
+  none.ss_flags = SS_DISABLE;
+  stack_t present = {};
+  if (::sigaltstack(&none, &present) == 0 && (present.ss_flags & SS_DISABLE) == 0) ::munmap(present.ss_sp, present.ss_size);
 }
 
 }  // namespace weft::sched

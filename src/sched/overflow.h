@@ -8,5 +8,7 @@ void install_overflow_handler() noexcept;
 
 // This thread takes signals on a stack of its own: a goroutine's may be full.
 void use_signal_stack() noexcept;
+// The thread is about to end.
+void drop_signal_stack() noexcept;
 
 }  // namespace weft::sched

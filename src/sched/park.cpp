@@ -7,6 +7,7 @@
 
 #include "base/delay.h"
 #include "os/clock.h"
+#include "sched/fork.h"
 #include "sched/idle.h"
 #include "sched/next.h"
 #include "sched/queues.h"
@@ -63,6 +64,7 @@ void after_preemption(machine*, goroutine* from, const gmp::after_switch&) noexc
 }
 
 void park_thread(detail::commit_fn commit, void* arg, detail::wait_reason why) noexcept {
+  if (in_forked_child()) no_runtime_in_child();
   goroutine* g = thread_stand_in();
   g->reason = why;
   gmp::transition(*g, status::running, status::waiting);
@@ -75,6 +77,7 @@ void park_thread(detail::commit_fn commit, void* arg, detail::wait_reason why) n
 }
 
 void ready_from_outside(goroutine* g) noexcept {
+  if (in_forked_child()) no_runtime_in_child();
   put_global(g);
   wake_processor();
 }
@@ -85,10 +88,13 @@ machine* attend(machine* m) noexcept {
   goroutine* g = m->curg;
   if (g == nullptr) return m;  // on g0: find_work looks by itself
   m->p->counters.preempted_slices.bump();
+  return move_to_global(m, g);
+}
+
+machine* move_to_global(machine* m, goroutine* g) noexcept {
   gmp::transition(*g, status::running, status::runnable);
   m->after = {&after_preemption, g, nullptr, nullptr};
-  switch_to_g0(m, g);
-  return current_machine();
+  return switch_to_g0(m, g);
 }
 
 goroutine* thread_stand_in() noexcept {
@@ -115,20 +121,17 @@ goroutine* self() noexcept {
 }
 
 void park(commit_fn commit, void* arg, wait_reason why) noexcept {
-  machine* m = enter();
+  machine* m = enter_outermost();
   if (m == nullptr) return park_thread(commit, arg, why);
   goroutine* g = m->curg;
   g->reason = why;
   g->waiting_since.store(sched::sched.coarse_now.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  m->p->counters.parks.bump();
+  processor* p = m->p;
+  p->counters.parks.bump();
   gmp::transition(*g, status::running, status::waiting);
   m->after = {&after_park, g, commit, arg};
-  if (goroutine* to = pick_goroutine(m)) {
-    switch_to(m, g, to);
-  } else {
-    switch_to_g0(m, g);
-  }
-  leave(current_machine());
+  goroutine* to = g->own_machine == nullptr ? pick_goroutine(m, p) : nullptr;
+  leave_outermost(to != nullptr ? switch_to(m, g, to) : switch_to_g0(m, g));
 }
 
 void ready(goroutine* g) noexcept {
@@ -152,7 +155,7 @@ namespace weft {
 
 void yield() {
   using namespace weft::sched;
-  machine* m = enter();
+  machine* m = enter_outermost();
   if (m == nullptr) {
     ::sched_yield();
     return;
@@ -160,9 +163,10 @@ void yield() {
   goroutine* g = m->curg;
   processor* p = m->p;
   p->counters.yields.bump();
+  if (g->own_machine != nullptr) [[unlikely]] return leave_outermost(move_to_global(m, g));
   gmp::transition(*g, status::running, status::runnable);
   m->after.from = g;
-  if (goroutine* to = pick_goroutine(m)) {
+  if (goroutine* to = pick_goroutine(m, p)) {
     if (p->alone) {
       // Nobody else takes from this ring, so the goroutine may stand there before it is off its stack.
       put_last(p, g);
@@ -170,12 +174,12 @@ void yield() {
     } else {
       m->after.run = &after_yield;
     }
-    switch_to(m, g, to);
+    m = switch_to(m, g, to);
   } else {
     m->after.run = &after_yield_to_g0;
-    switch_to_g0(m, g);
+    m = switch_to_g0(m, g);
   }
-  leave(current_machine());
+  leave_outermost(m);
 }
 
 void checkpoint() {

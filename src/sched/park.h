@@ -5,6 +5,9 @@
 
 namespace weft::sched {
 
+// The running goroutine goes to the back of the global queue. Returns, once it runs again, the M that it is on.
+machine* move_to_global(machine* m, goroutine* g) noexcept;
+
 // This thread's stand-in goroutine.
 goroutine* thread_stand_in() noexcept;
 

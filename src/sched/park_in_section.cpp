@@ -1,5 +1,6 @@
 #include "sched/park_in_section.h"
 
+#include "sched/fork.h"
 #include "sched/idle.h"
 #include "sched/next.h"
 #include "sched/park.h"
@@ -11,15 +12,12 @@ void park_in_section(machine* m, parked_hook hook, void* arg, detail::wait_reaso
   goroutine* g = m->curg;
   g->reason = why;
   g->waiting_since.store(sched.coarse_now.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  m->p->counters.parks.bump();
+  processor* p = m->p;
+  p->counters.parks.bump();
   gmp::transition(*g, status::running, status::waiting);
   m->after = {hook, g, nullptr, arg};
-  if (goroutine* to = pick_goroutine(m)) {
-    switch_to(m, g, to);
-  } else {
-    switch_to_g0(m, g);
-  }
-  leave(current_machine());
+  goroutine* to = g->own_machine == nullptr ? pick_goroutine(m, p) : nullptr;
+  leave_outermost(to != nullptr ? switch_to(m, g, to) : switch_to_g0(m, g));
 }
 
 void ready_in_section(machine* m, goroutine* g) noexcept {
@@ -35,6 +33,7 @@ void ready_in_section(machine* m, goroutine* g) noexcept {
 
 void park_thread_until(detail::commit_fn commit, bool (*expire)(void*) noexcept, void* arg, detail::wait_reason why,
                        std::int64_t deadline_ns) noexcept {
+  if (in_forked_child()) no_runtime_in_child();
   goroutine* g = thread_stand_in();
   g->reason = why;
   gmp::transition(*g, status::running, status::waiting);

@@ -18,25 +18,36 @@ bool parker::commit(gmp::goroutine*, void* self) noexcept {
   return p->state_.compare_exchange_strong(expected, parked, std::memory_order_acq_rel, std::memory_order_acquire);
 }
 
-// Ends the wait with `outcome`; false if somebody else has.
-bool parker::finish(std::uint32_t outcome) noexcept {
-  const section unstoppable;  // between the outcome and ready()
-  gmp::goroutine* g = g_;  // after a transition from announced the parker may be gone
+// Ends the wait with `outcome`; false if somebody else has. The parker may be gone after it was true.
+bool parker::finish(std::uint32_t outcome, gmp::goroutine*& to_ready) noexcept {
+  gmp::goroutine* g = g_;
   std::uint32_t state = state_.load(std::memory_order_acquire);
   while (state == announced || state == parked) {
     base::delay();
     if (!state_.compare_exchange_weak(state, outcome, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
-    if (state == parked) detail::ready(g);
+    to_ready = state == parked ? g : nullptr;
     return true;
   }
   return false;
 }
 
-void parker::wake() noexcept {
-  if (!finish(woken)) state_.store(released, std::memory_order_release);  // [parker.released]
+gmp::goroutine* parker::take() noexcept {
+  gmp::goroutine* g = nullptr;
+  if (!finish(woken, g)) state_.store(released, std::memory_order_release);  // [parker.released]
+  return g;
 }
 
-void parker::on_timer(void* self, std::uint64_t, std::int64_t) noexcept { static_cast<parker*>(self)->finish(expired); }
+void parker::wake() noexcept {
+  const section unstoppable;  // between the outcome and ready()
+  if (gmp::goroutine* g = take()) detail::ready(g);
+}
+
+void parker::on_timer(void* self, std::uint64_t, std::int64_t) noexcept {
+  const section unstoppable;
+  gmp::goroutine* g = nullptr;
+  static_cast<parker*>(self)->finish(expired, g);
+  if (g != nullptr) detail::ready(g);
+}
 
 void parker::park(detail::wait_reason why) noexcept { detail::park(&commit, this, why); }
 

@@ -35,13 +35,16 @@ class parker {
 
   // The one waker. Does not touch the parker after the waiter could have gone on.
   void wake() noexcept;
+  // The same, but leaves it to the caller to ready the goroutine that is returned, if one is. In a section, on g0 or on a
+  // thread that nobody stops.
+  gmp::goroutine* take() noexcept;
 
  private:
   enum : std::uint32_t { announced, parked, woken, expired, released };
 
   static bool commit(gmp::goroutine*, void* self) noexcept;
   static void on_timer(void* self, std::uint64_t, std::int64_t) noexcept;
-  bool finish(std::uint32_t outcome) noexcept;
+  bool finish(std::uint32_t outcome, gmp::goroutine*& to_ready) noexcept;
   bool park_thread_until(detail::wait_reason why, std::int64_t deadline_ns) noexcept;
 
   gmp::goroutine* const g_;

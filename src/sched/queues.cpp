@@ -8,8 +8,13 @@
 namespace weft::sched {
 namespace {
 
-void global_size_changed() noexcept WEFT_REQUIRES(sched.lock) {
-  sched.global_size.store(sched.global.size(), std::memory_order_release);
+// So many wait in the global queue already that the next ones' memory would be cold before they run: whoever keeps adding
+// to them queues up behind them at its next preemption point, as it would at the end of its slice.
+constexpr std::size_t backlog = 4096;
+
+void end_slice_for_backlog(processor* p) noexcept {
+  p->attention.store(true, std::memory_order_relaxed);
+  p->counters.backlog_preemptions.bump();
 }
 
 // Half of the full ring and the newcomer, in one batch under one lock.
@@ -22,10 +27,52 @@ bool overflow(processor* p, runnable* r) noexcept {
   sched.global.push(r);
   global_size_changed();
   p->counters.overflows.bump();
+  if (sched.global.size() >= backlog) end_slice_for_backlog(p);
   return true;
 }
 
+// The first of those stopped in place, if all that were queued before it are gone.
+goroutine* take_due_stopped() noexcept WEFT_REQUIRES(sched.lock) {
+  const goroutine* g = sched.stopped_first;
+  return g != nullptr && g->stop_ticket <= sched.global.popped() ? take_stopped() : nullptr;
+}
+
+// How many may leave the global queue before it is the turn of one that is stopped in place.
+std::size_t ahead_of_stopped() noexcept WEFT_REQUIRES(sched.lock) {
+  if (sched.stopped_first == nullptr) return sched.global.size();
+  return sched.stopped_first->stop_ticket - sched.global.popped();
+}
+
 }  // namespace
+
+void global_size_changed() noexcept {
+  const auto stopped = static_cast<std::size_t>(sched.stopped_in_place.load(std::memory_order_relaxed));
+  sched.global_size.store(sched.global.size() + stopped, std::memory_order_release);
+}
+
+void put_stopped(goroutine* g) noexcept {
+  g->stop_ticket = sched.global.pushed();
+  g->link = nullptr;
+  if (sched.stopped_first == nullptr) {
+    sched.stopped_first = g;
+  } else {
+    sched.stopped_last->link = g;
+  }
+  sched.stopped_last = g;
+  sched.stopped_in_place.fetch_add(1, std::memory_order_relaxed);
+  global_size_changed();
+}
+
+goroutine* take_stopped() noexcept {
+  goroutine* g = sched.stopped_first;
+  if (g == nullptr) return nullptr;
+  sched.stopped_first = static_cast<goroutine*>(g->link);
+  if (sched.stopped_first == nullptr) sched.stopped_last = nullptr;
+  g->link = nullptr;
+  sched.stopped_in_place.fetch_sub(1, std::memory_order_relaxed);
+  global_size_changed();
+  return g;
+}
 
 bool put_next(processor* p, runnable* r) noexcept {
   base::delay();
@@ -43,7 +90,7 @@ bool put_next(processor* p, runnable* r) noexcept {
   return false;
 }
 
-void put_last(processor* p, runnable* r) noexcept {
+void put_last_overflowing(processor* p, runnable* r) noexcept {
   while (!p->ring.push(r)) {
     if (overflow(p, r)) return;
   }
@@ -58,7 +105,8 @@ void put_global(runnable* r) noexcept {
 bool timers_due(const processor* p) noexcept { return p->timers.next_when() <= os::now_ns(); }
 
 runnable* take_global_one(processor* p) noexcept {
-  auto* r = static_cast<runnable*>(sched.global.pop());
+  runnable* r = take_due_stopped();
+  if (r == nullptr) r = static_cast<runnable*>(sched.global.pop());
   if (r != nullptr) {
     global_size_changed();
     p->counters.global_taken.bump();
@@ -67,12 +115,13 @@ runnable* take_global_one(processor* p) noexcept {
 }
 
 runnable* take_global_batch(processor* p) noexcept {
-  const std::size_t size = sched.global.size();
+  if (goroutine* stopped = take_due_stopped()) return stopped;
+  const std::size_t size = ahead_of_stopped();
   if (size == 0) return nullptr;
   const auto procs = static_cast<std::size_t>(sched.procs.load(std::memory_order_acquire));
   const std::size_t n = std::min({size, size / procs + 1, std::size_t{processor::ring_size / 2}});
   auto* first = static_cast<runnable*>(sched.global.pop());
-  prefetch(first);
+  base::prefetch(first);
   runnable* batch[processor::ring_size / 2];
   std::uint32_t taken = 0;
   while (taken + 1 < n) batch[taken++] = static_cast<runnable*>(sched.global.pop());

@@ -1,6 +1,8 @@
 // Putting goroutines into queues and taking them out: runnext, the P's ring, the global queue.
 #pragma once
 
+#include "base/prefetch.h"
+#include "poll/descriptor.h"
 #include "sched/scheduler.h"
 
 namespace weft::sched {
@@ -12,10 +14,21 @@ namespace weft::sched {
 bool put_next(processor* p, runnable* r) noexcept;
 
 // To the back of the ring; a full ring moves half of itself, and the newcomer, to the global queue in one batch.
-void put_last(processor* p, runnable* r) noexcept;
+void put_last_overflowing(processor* p, runnable* r) noexcept;
+[[gnu::always_inline]] inline void put_last(processor* p, runnable* r) noexcept {
+  if (!p->ring.push(r)) [[unlikely]] put_last_overflowing(p, r);
+}
 
 // To the global queue, for those without a P and for preempted goroutines.
 void put_global(runnable* r) noexcept;
+
+// Under the lock: the count that everybody looks at, after a change to the global queue or the list of the stopped.
+void global_size_changed() noexcept WEFT_REQUIRES(sched.lock);
+
+// A goroutine stopped in place queues up, behind all that are in the global queue now.
+void put_stopped(goroutine* g) noexcept WEFT_REQUIRES(sched.lock);
+// The first of them, whoever else waits; null if there is none.
+goroutine* take_stopped() noexcept WEFT_REQUIRES(sched.lock);
 
 // One from the front of the global queue.
 runnable* take_global_one(processor* p) noexcept WEFT_REQUIRES(sched.lock);
@@ -31,7 +44,9 @@ inline constexpr std::uint32_t longest_streak = 256;
 inline constexpr std::uint32_t timer_ticks = 4;
 bool timers_due(const processor* p) noexcept;
 
-inline void prefetch(const void* p) noexcept { __builtin_prefetch(p, 0, 3); }
+// A P that never runs out of goroutines looks at the network once in so many choices, if somebody waits for it. A look is
+// a system call, as dear as twenty switches.
+inline constexpr std::uint32_t network_ticks = 1024;
 
 [[gnu::always_inline]] inline runnable* take_runnext(processor* p) noexcept {
   runnable* r = p->runnext.load(std::memory_order_relaxed);
@@ -45,22 +60,23 @@ inline void prefetch(const void* p) noexcept { __builtin_prefetch(p, 0, 3); }
 }
 
 // The choice of the next goroutine that needs no lock and no look elsewhere. Null: take the slow path (which is also
-// taken when attention is due, every 61st time if the global queue has something, and when a timer of this P is due).
+// taken when attention is due, every 61st time if the global queue has something, when a timer of this P is due, and now and then for the network).
 [[gnu::always_inline]] inline runnable* pick_fast(processor* p) noexcept {
   const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
   if (p->attention.load(std::memory_order_relaxed)) [[unlikely]] return nullptr;
   if (picks % fairness_ticks == 0 && sched.global_size.load(std::memory_order_relaxed) != 0) [[unlikely]] return nullptr;
   if (picks % timer_ticks == 0 && !p->timers.empty() && timers_due(p)) [[unlikely]] return nullptr;
+  if (picks % network_ticks == 0 && poll::any_waiter()) [[unlikely]] return nullptr;
   p->picks.store(picks, std::memory_order_relaxed);
   if (runnable* r = take_runnext(p)) {  // the time slice is inherited: sched_tick stays
     if (++p->runnext_streak < longest_streak) return r;
     put_last(p, r);
   }
   p->runnext_streak = 0;
-  prefetch(p->ring.peek_second());
+  base::prefetch(p->ring.peek_second());
   runnable* r = p->alone ? p->ring.pop_unshared() : p->ring.pop();
   if (r == nullptr) return nullptr;
-  p->sched_tick.store(p->sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  p->begin_slice();
   return r;
 }
 

@@ -54,11 +54,24 @@ struct scheduler {
 
   alignas(64) base::mutex lock{base::lock_rank::sched};
   gmp::pointer_queue global WEFT_GUARDED_BY(lock);
+  // Goroutines stopped in place, in the order in which they were. They belong to the global queue (global_size counts
+  // them; a ticket says where), but are kept apart, for they can be given a P even when no M is left to choose one.
+  goroutine* stopped_first WEFT_GUARDED_BY(lock) = nullptr;
+  goroutine* stopped_last WEFT_GUARDED_BY(lock) = nullptr;
+  std::atomic<std::int32_t> stopped_in_place{0};             // how many; changed under the lock
+  std::atomic<std::int32_t> loose{0};                        // Ms in user code whose P was taken; changed under the lock
   processor* idle_p_list WEFT_GUARDED_BY(lock) = nullptr;
   machine* idle_m_list WEFT_GUARDED_BY(lock) = nullptr;
   std::int32_t idle_ms WEFT_GUARDED_BY(lock) = 0;
+  machine* ended_ms WEFT_GUARDED_BY(lock) = nullptr;          // without a thread, to be used again
   std::int32_t machines WEFT_GUARDED_BY(lock) = 0;           // alive or being created
-  std::int32_t starting WEFT_GUARDED_BY(lock) = 0;           // asked of the factory, not there yet
+  std::int32_t starting WEFT_GUARDED_BY(lock) = 0;           // spares asked of the factory, not there yet
+  // Ms without a P that are on their way to the idle list or into the poller: as good as idle ones, and no reason to make
+  // another thread. Who wants one while none is in the list leaves word (spinner_wanted), and the next one to come by
+  // becomes the spinner that is counted already. Raised by the M itself, lowered under the lock, where it finds the word.
+  std::atomic<std::int32_t> retiring{0};
+  bool spinner_wanted WEFT_GUARDED_BY(lock) = false;
+  std::int32_t reserve WEFT_GUARDED_BY(lock) = 1;            // idle Ms to keep; 2 once preemption has needed one
   std::int32_t max_threads WEFT_GUARDED_BY(lock) = 10'000;
   std::atomic<machine*> all_ms{nullptr};                     // pushed under the lock, never removed
   std::int32_t stop_wait WEFT_GUARDED_BY(lock) = 0;          // Ps that the stopper still waits for
@@ -75,6 +88,12 @@ struct scheduler {
   //   none --run()--> starting --run(), once main is in a queue--> its number --the main goroutine, at its end--> none
   // or straight from starting to none, if main was faster.
   std::atomic<std::int32_t> run_thread{run_thread_none};
+  std::atomic<bool> polling{false};               // somebody polls without waiting
+  std::atomic<std::int64_t> poller_left{0};       // when the poller was left with events; 0: somebody has been there since
+  std::atomic<bool> poller_stays_away{false};     // the last time, that took long
+  std::atomic<std::uint64_t> polls{0}, poll_waits{0}, poll_events{0}, poll_readied{0}, poll_by_sysmon{0};
+  std::atomic<std::uint64_t> stops_in_place{0}, preempt_signals{0}, revoked_running{0}, revoked_blocked{0}, rotations{0};
+  std::atomic<bool> sysmon_delivers{false};       // it may have goroutines in its hands
   std::atomic<bool> main_exited{false};           // by exit_goroutine()
   std::atomic<std::int64_t> mutex_wait_ns{0};     // in mutex::lock(), by those who had to park
   std::atomic<std::int64_t> stop_began{0};        // of the world

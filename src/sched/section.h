@@ -32,12 +32,28 @@ using gmp::current_machine;
   return m;
 }
 
+// The same for who cannot be in one already: a goroutine that is about to let others run.
+[[gnu::always_inline]] inline machine* enter_outermost() noexcept {
+  machine* m = current_machine();
+  if (m == nullptr) return nullptr;
+  m->locks.store(1, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // [section.enter]
+  if (m->revoked.load(std::memory_order_acquire) != gmp::p_attached) [[unlikely]] return regain_processor(m);  // [world.give_back]
+  return m;
+}
+
 // Ends a section begun on the M that this code runs on now. A cooperative preemption point.
 [[gnu::always_inline]] inline void leave(machine* m) noexcept {
   const std::int32_t depth = m->locks.load(std::memory_order_relaxed);
   if (depth == 1 && m->p->attention.load(std::memory_order_relaxed)) [[unlikely]] m = attend(m);
   // [section.leave] release: who revokes the P after this store sees all that the section did to it
   m->locks.store(depth - 1, std::memory_order_release);
+}
+
+// The same for a section that is known to be the outermost.
+[[gnu::always_inline]] inline void leave_outermost(machine* m) noexcept {
+  if (m->p->attention.load(std::memory_order_relaxed)) [[unlikely]] m = attend(m);
+  m->locks.store(0, std::memory_order_release);  // [section.leave]
 }
 
 // The same as a scope, for code that may also run on a plain thread and does not park inside.

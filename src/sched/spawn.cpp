@@ -9,8 +9,10 @@
 #include <weft/go.h>
 
 #include "sched/exit.h"
+#include "sched/fork.h"
 #include "sched/idle.h"
 #include "sched/lifecycle.h"
+#include "sched/locked.h"
 #include "sched/queues.h"
 #include "sched/records.h"
 #include "sched/section.h"
@@ -98,6 +100,11 @@ extern "C" __attribute__((visibility("hidden"))) WEFT_NEVER_RETURNS void weft_go
     if (g->locals != nullptr) g->destroy_locals(std::exchange(g->locals, nullptr));
     m = enter();
     retire(m, g);
+    if (g->lock_depth != 0) [[unlikely]] {
+      end_locked(m, g);
+      m->after = {&after_exit, g, nullptr, nullptr};
+      switch_to_g0(m, g, true);
+    }
 
     runnable* next = pick_fast(m->p);
     if (next != nullptr && is_record(next) && next->ops->extras == nullptr && has_default_stack(g)) {
@@ -127,6 +134,7 @@ using namespace weft::sched;
 record* allocate_record() {
   machine* m = enter();
   if (m == nullptr) {
+    if (in_forked_child()) no_runtime_in_child();
     ensure_started();
     return take_shared_record();
   }

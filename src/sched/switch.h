@@ -25,28 +25,31 @@ namespace weft::sched {
   __builtin_memcpy(m->thread_exceptions, &g->exceptions, sizeof g->exceptions);
 }
 
-// From goroutine to goroutine. `to` is runnable, in our hands and free to run on this M.
-[[gnu::always_inline]] inline void switch_to(machine* m, goroutine* from, goroutine* to, bool dying = false) noexcept {
+// From goroutine to goroutine. `to` is runnable, in our hands and free to run on this M. Returns, once somebody has
+// switched back, the M on which that was.
+[[gnu::always_inline]] inline machine* switch_to(machine* m, goroutine* from, goroutine* to, bool dying = false) noexcept {
   save_thread_state(m, from);
   load_thread_state(m, to);
   gmp::transition(*to, status::runnable, status::running);
   m->curg = to;
   arch::before_switch(from->fiber, to->fiber, dying);
-  arch::switch_context(&from->context, &to->context);
+  m = static_cast<machine*>(arch::switch_context(&from->context, &to->context, m));
   arch::after_switch(from->fiber);
-  complete_switch(gmp::current_machine());
+  complete_switch(m);
+  return m;
 }
 
-// From a goroutine to the scheduler's own stack.
-[[gnu::always_inline]] inline void switch_to_g0(machine* m, goroutine* from, bool dying = false) noexcept {
+// From a goroutine to the scheduler's own stack. Returns as switch_to() does.
+[[gnu::always_inline]] inline machine* switch_to_g0(machine* m, goroutine* from, bool dying = false) noexcept {
   save_thread_state(m, from);
   if (m->p != nullptr) m->p->counters.switches_via_g0.bump();
   __builtin_memset(m->thread_exceptions, 0, sizeof from->exceptions);
   m->curg = nullptr;
   arch::before_switch(from->fiber, m->g0_fiber, dying);
-  arch::switch_context(&from->context, &m->g0);
+  m = static_cast<machine*>(arch::switch_context(&from->context, &m->g0, m));
   arch::after_switch(from->fiber);
-  complete_switch(gmp::current_machine());
+  complete_switch(m);
+  return m;
 }
 
 // From the scheduler's own stack to a goroutine; returns when one switches back to g0.
@@ -56,7 +59,7 @@ inline void switch_from_g0(machine* m, goroutine* to) noexcept {
   gmp::transition(*to, status::runnable, status::running);
   m->curg = to;
   arch::before_switch(m->g0_fiber, to->fiber, false);
-  arch::switch_context(&m->g0, &to->context);
+  arch::switch_context(&m->g0, &to->context, m);
   arch::after_switch(m->g0_fiber);
   complete_switch(m);  // g0 stays on its thread
 }

@@ -4,11 +4,13 @@
 
 #include "base/delay.h"
 #include "sched/find_work.h"
+#include "sched/fork.h"
 #include "sched/idle.h"
+#include "sched/netpoll.h"
 #include "sched/queues.h"
+#include "sched/revoke.h"
 #include "sched/section.h"
 #include "sched/switch.h"
-#include "sched/timers.h"
 
 namespace weft::sched {
 namespace {
@@ -78,7 +80,7 @@ machine* hand_off(processor* p) noexcept {
 void finish_hand_off(machine* woken) noexcept {
   if (woken != nullptr) return woken->park.wake();
   // [wake.idle] the P went idle: the second look, as in find_work.cpp
-  if (any_work() || next_timer() != 0) wake_processor();
+  if (any_work() || poller_is_missing()) wake_processor();
 }
 
 machine* regain_after_loss(machine* m) noexcept {
@@ -89,14 +91,14 @@ machine* regain_after_loss(machine* m) noexcept {
     m->p = p;
     if (p != nullptr) {
       acquire(m, p);
+      p->begin_slice();
       gmp::transition(*g, status::detached, status::running);
       return m;
     }
   }
   gmp::transition(*g, status::detached, status::runnable);
   m->after = {&after_loss, g, nullptr, nullptr};
-  switch_to_g0(m, g);
-  return current_machine();
+  return switch_to_g0(m, g);
 }
 
 // In a section, on an M that is marked as being in a call.
@@ -115,11 +117,12 @@ machine* return_from_call(machine* m) noexcept {
 }
 
 machine* regain_processor(machine* m) noexcept {
+  if (m->revoked.load(std::memory_order_relaxed) == gmp::p_forked) no_runtime_in_child();
   if (m->revoked.load(std::memory_order_relaxed) == gmp::p_in_call) return return_from_call(m);
   {
     base::lock_guard guard(sched.lock);
     if (m->revoked.load(std::memory_order_relaxed) == gmp::p_attached) return m;  // given back, or never taken
-    m->revoked.store(gmp::p_attached, std::memory_order_relaxed);
+    no_longer_loose(m, gmp::p_attached);
   }
   return regain_after_loss(m);
 }

@@ -5,18 +5,34 @@
 #include "os/clock.h"
 #include "sched/idle.h"
 #include "sched/last_words.h"
+#include "sched/lifecycle.h"
+#include "sched/netpoll.h"
+#include "sched/preempt.h"
+#include "sched/queues.h"
+#include "sched/revoke.h"
 #include "sched/schedtrace.h"
 #include "sched/stack.h"
 #include "sched/syscall.h"
+#include "sched/threads.h"
+#include "sched/timers.h"
 
 namespace weft::sched {
 namespace {
 
 constexpr std::int64_t shortest_nap = 20'000;
 constexpr std::int64_t longest_nap = 10'000'000;
-constexpr std::int64_t watch_nap = 200'000;   // while nobody is woken for a lone runnext
+constexpr std::int64_t watch_nap = 200'000;   // while nobody is woken for a lone runnext, or the poller seems deserted
+constexpr std::int64_t poller_nap = 1'000'000;  // while a P is idle and nobody waits in the poller
 constexpr int naps_before_backoff = 50;
-constexpr std::int64_t slice = 10'000'000;
+constexpr int naps_before_sleep = 20;           // with nothing running
+constexpr std::int64_t longest_idle_nap = 1'000'000;
+constexpr std::int64_t poll_every = 10'000'000;
+constexpr std::int64_t busy_nap = 1'000'000;     // at most, while all Ps are busy and timers or goroutines wait
+constexpr std::int64_t grace = 100'000;          // between asking a goroutine to give way and taking its P
+constexpr std::int64_t first_look = 1'000'000;   // after so much of a slice: does it sleep in the kernel?
+constexpr std::int64_t patience = 20'000'000;    // with the factory, before the last spare M is used
+constexpr std::int64_t loose_every = 5'000'000;
+constexpr std::int64_t limits_every = 1'000'000'000;
 constexpr std::int64_t scavenge_every = 1'000'000'000;
 
 struct watch {
@@ -26,6 +42,14 @@ struct watch {
   int futile_left = 0;           // naps until waking for a lone runnext is tried again
   int futile_span = 1;
   int futile_rest = 0;           // naps without it until the span is forgotten
+  std::uint64_t seen_polls = 0;  // how often somebody had polled, and since when it is so many
+  std::int64_t seen_polls_when = 0;
+  bool poller_missing = false;   // at the last look, with an idle P
+  bool poller_deserted = false;  // and nobody had been there since the look before
+  int idle_naps = 0;             // in a row
+  std::int64_t next_event = 0;   // when a slice ends, or a goroutine that was asked to give way has had its grace
+  std::int64_t looked_at_loose = 0;
+  std::int64_t looked_at_limits = 0;
 };
 
 bool everything_idle() noexcept {
@@ -39,10 +63,10 @@ bool retake(goroutine* g) noexcept {
   {
     base::lock_guard guard(sched.lock);
     if (sched.stopping.load(std::memory_order_relaxed)) return false;
-    if (sched.idle_ms == 0) return true;
+    if (sched.idle_ms == 0 && sched.stopped_first == nullptr) return true;
     processor* p = take_from_call(g);
     if (p == nullptr) return true;
-    woken = hand_off(p);
+    woken = pass_on(p);
   }
   finish_hand_off(woken);
   return true;
@@ -65,14 +89,67 @@ void redistribute(processor* p) noexcept {
       sched.global.push(next);
       ++moved;
     }
-    sched.global_size.store(sched.global.size(), std::memory_order_release);
+    global_size_changed();
   }
   sched.redistributed.fetch_add(moved, std::memory_order_relaxed);
   if (moved != 0) wake_processor();
 }
 
-// The goroutines that shared a slice through runnext have had their time: the next choice is a new one.
-void end_slices(std::int64_t now) noexcept {
+// Whether goroutines wait that nobody but the one that runs on this P can make room for.
+bool others_wait(const processor* p) noexcept {
+  if (sched.idle_ps.load(std::memory_order_relaxed) != 0 || sched.spinning.load(std::memory_order_relaxed) != 0) return false;
+  return p->has_work() || sched.global_size.load(std::memory_order_relaxed) != 0;
+}
+
+// When this goroutine's time is up: at the end of its slice, or, if a timer of its P is due, before that.
+std::int64_t end_of_slice(const processor* p) noexcept {
+  std::int64_t end = p->seen_when + current_slice();
+  if (sched.idle_ps.load(std::memory_order_relaxed) != 0) return end;
+  const std::int64_t due = p->timers.next_when();
+  return due == 0 ? end : std::min(end, std::max(due, p->seen_when + preemption.due_slice_ns));
+}
+
+bool may_preempt() noexcept { return !preemption.off && can_revoke(); }
+
+void take_processor(processor* p, std::uint32_t tick, bool asleep, bool urgent) noexcept {
+  if (preempt(p, tick, asleep, urgent)) (asleep ? sched.revoked_blocked : sched.revoked_running).fetch_add(1, std::memory_order_relaxed);
+}
+
+// Asks the goroutine to give way; if it has not, takes its P. A goroutine that nobody waits for only begins a new slice, as
+// far as it shares this one through runnext.
+void end_slice(watch& w, processor* p, std::uint32_t tick, std::int64_t now) noexcept {
+  if (!p->asked) {
+    p->asked = true;
+    p->attention.store(true, std::memory_order_relaxed);
+    sched.slices_ended.fetch_add(1, std::memory_order_relaxed);
+    w.next_event = std::min(w.next_event, now + grace);
+    return;
+  }
+  const std::int64_t due = p->timers.next_when();
+  if (!others_wait(p) && (due == 0 || due > now)) return;
+  if (may_preempt()) {
+    take_processor(p, tick, sleeps_in_kernel(p), now - end_of_slice(p) > patience);
+    w.next_event = std::min(w.next_event, now + 2 * grace);  // it may be in the middle of a call, or the others come back soon
+  } else if (now - p->seen_when >= 2 * preemption.slice_ns) {
+    p->seen_when = now;
+    redistribute(p);
+  }
+}
+
+// A goroutine that others wait for, and that sleeps in the kernel in a call that nobody declared, loses its P at once. Each
+// look costs a few microseconds: after 1, 2, 4, 8 milliseconds of a slice.
+void look_for_sleeper(watch& w, processor* p, std::uint32_t tick, std::int64_t now) noexcept {
+  if (!may_preempt() || !others_wait(p)) return;
+  const std::int64_t ran = now - p->seen_when;
+  if (ran < p->next_look) {
+    w.next_event = std::min(w.next_event, p->seen_when + p->next_look);
+    return;
+  }
+  p->next_look *= 2;
+  if (sleeps_in_kernel(p)) take_processor(p, tick, true, false);
+}
+
+void watch_slices(watch& w, std::int64_t now) noexcept {
   const int procs = sched.procs.load(std::memory_order_acquire);
   for (int i = 0; i < procs; ++i) {
     processor* p = processor_at(i);
@@ -80,13 +157,24 @@ void end_slices(std::int64_t now) noexcept {
     if (tick != p->seen_tick || p->state.load(std::memory_order_relaxed) != processor_state::running) {
       p->seen_tick = tick;
       p->seen_when = now;
-    } else if (now - p->seen_when >= slice) {
-      p->seen_when = now;
-      if (p->attention.load(std::memory_order_relaxed)) redistribute(p);  // it has not come for a whole slice
-      p->attention.store(true, std::memory_order_relaxed);
-      sched.slices_ended.fetch_add(1, std::memory_order_relaxed);
+      p->asked = false;
+      p->next_look = first_look;
     }
+    if (p->state.load(std::memory_order_relaxed) != processor_state::running) continue;
+    const std::int64_t end = end_of_slice(p);
+    if (now >= end) {
+      end_slice(w, p, tick, now);
+    } else {
+      w.next_event = std::min(w.next_event, end);
+    }
+    look_for_sleeper(w, p, tick, now);
   }
+}
+
+void watch_loose(watch& w, std::int64_t now) noexcept {
+  if (sched.loose.load(std::memory_order_relaxed) <= 0 || now - w.looked_at_loose < loose_every || !may_preempt()) return;
+  w.looked_at_loose = now;
+  stop_loose();
 }
 
 // Ps whose goroutines have been in the same blocking call for a nap go to other Ms; but where there is nothing to run
@@ -157,7 +245,8 @@ void end_futility(watch& w, bool stuck) noexcept {
 // The last line of defence: a goroutine stands in a queue, its P is busy with another, and a P is idle. However it came
 // about, wake somebody.
 void rescue(watch& w) noexcept {
-  const bool stuck = any_processor_is_stuck() && sched.idle_ps.load(std::memory_order_relaxed) != 0 &&
+  const bool waiting = any_processor_is_stuck() || sched.stopped_in_place.load(std::memory_order_relaxed) != 0;
+  const bool stuck = waiting && sched.idle_ps.load(std::memory_order_relaxed) != 0 &&
                      sched.spinning.load(std::memory_order_relaxed) == 0;
   if (stuck) {
     sched.missed_wakes.fetch_add(1, std::memory_order_relaxed);
@@ -166,10 +255,47 @@ void rescue(watch& w) noexcept {
   end_futility(w, stuck);
 }
 
+// Idle Ps, and nobody waits in the poller on their behalf: the M that left it last has been busy for a whole nap, or it
+// comes to look at the network time and again, but not at the timers of the idle Ps. Or all Ps are busy, and nobody has
+// looked at the network for long.
+void watch_poller(watch& w, std::int64_t now) noexcept {
+  const bool missing = poller_is_missing() && sched.idle_ps.load(std::memory_order_relaxed) != 0 &&
+                       sched.spinning.load(std::memory_order_relaxed) == 0;
+  const std::uint64_t polls = sched.polls.load(std::memory_order_relaxed) + sched.poll_waits.load(std::memory_order_relaxed);
+  const bool nobody_came = polls == w.seen_polls;
+  if (!nobody_came) {
+    w.seen_polls = polls;
+    w.seen_polls_when = now;
+  }
+  const std::int64_t timer = missing ? next_timer() : 0;
+  if (missing && ((w.poller_missing && nobody_came) || (timer != 0 && timer <= now))) wake_processor();
+  w.poller_missing = missing;
+  w.poller_deserted = missing && nobody_came;
+  if (now - w.seen_polls_when < poll_every) return;
+  w.seen_polls_when = now;
+  poll_for_all();
+}
+
 void scavenge(watch& w, std::int64_t now) noexcept {
   if (now - w.scavenged < scavenge_every) return;
   w.scavenged = now;
   scavenge_stacks();
+}
+
+// Affinity and quota may change while the program runs. Reading them allocates: the factory does it.
+void watch_limits(watch& w, std::int64_t now) noexcept {
+  if (now - w.looked_at_limits < limits_every || !is_following()) return;
+  w.looked_at_limits = now;
+  request_look_at_limits();
+}
+
+// Nothing runs. A server that waits for its next request is soon back, and would wake us each time: some more naps come
+// before the sleep. False: that was enough of them.
+bool doze(watch& w) noexcept {
+  w.nap = std::min(w.nap * 2, longest_idle_nap);
+  w.next_event = os::now_ns() + longest_nap;
+  w.poller_missing = false;
+  return ++w.idle_naps < naps_before_sleep;
 }
 
 // Nothing runs: sleep until something does. Stacks that were left warm are still given back, and then nothing at all
@@ -200,6 +326,19 @@ void choose_nap(watch& w, bool busy) noexcept {
   if (w.quiet > naps_before_backoff) w.nap = std::min(w.nap * 2, longest_nap);
 }
 
+// While goroutines or timers wait and all Ps are busy, nobody but sysmon makes room for them in time.
+bool nobody_else_watches() noexcept {
+  return sched.idle_ps.load(std::memory_order_relaxed) == 0 && sched.spinning.load(std::memory_order_relaxed) == 0 &&
+         (next_timer() != 0 || sched.global_size.load(std::memory_order_relaxed) != 0 || any_processor_has_work());
+}
+
+std::int64_t next_nap(const watch& w) noexcept {
+  if (sched.futile.load(std::memory_order_relaxed)) return watch_nap;
+  std::int64_t nap = std::min(w.nap, std::max(w.next_event - os::now_ns(), shortest_nap));
+  if (w.poller_missing) nap = std::min(nap, w.poller_deserted ? watch_nap : poller_nap);
+  return nap > busy_nap && nobody_else_watches() ? busy_nap : nap;
+}
+
 }  // namespace
 
 void wake_sysmon() noexcept {
@@ -211,13 +350,14 @@ void wake_sysmon() noexcept {
 void sysmon_loop() noexcept {
   watch w;
   for (;;) {
-    const bool watching = sched.futile.load(std::memory_order_relaxed);
-    os::sleep_thread_ns(watching ? watch_nap : w.nap);
+    os::sleep_thread_ns(next_nap(w));
     if (everything_idle() && !tracing_schedule()) {
+      if (doze(w)) continue;
       sleep_while_idle(w);
       w.nap = shortest_nap;
       w.quiet = 0;
     }
+    w.idle_naps = 0;
     const std::int64_t now = os::now_ns();
     sched.coarse_now.store(now, std::memory_order_relaxed);
     if (tracing_schedule()) {
@@ -225,9 +365,13 @@ void sysmon_loop() noexcept {
       if (w.quiet % 64 == 63 && everything_idle() && may_be_deadlocked()) request_deadlock_check();  // it never sleeps
     }
     const bool retook = retake_from_calls(now);
-    end_slices(now);
+    w.next_event = now + longest_nap;
+    watch_slices(w, now);
+    watch_loose(w, now);
     rescue(w);
+    watch_poller(w, now);
     scavenge(w, now);
+    watch_limits(w, now);
     choose_nap(w, retook);
   }
 }

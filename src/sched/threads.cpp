@@ -16,6 +16,8 @@
 #include "sched/last_words.h"
 #include "sched/loop.h"
 #include "sched/overflow.h"
+#include "sched/preempt.h"
+#include "sched/procs.h"
 #include "sched/sysmon.h"
 
 namespace weft::sched {
@@ -25,6 +27,7 @@ namespace {
 struct requests {
   std::int32_t spinning WEFT_GUARDED_BY(sched.lock) = 0;
   std::int32_t spare WEFT_GUARDED_BY(sched.lock) = 0;
+  bool limits WEFT_GUARDED_BY(sched.lock) = false;
   base::futex_word posted{0};
   std::atomic<std::int32_t> factory_tid{0}, sysmon_tid{0};
 };
@@ -34,26 +37,6 @@ struct start_parameters {
   machine* m;
   bool spinning;
 };
-
-void adopt_thread(machine* m) noexcept {
-  gmp::set_current_machine(m);
-  m->tid = ::gettid();
-  m->thread = ::pthread_self();
-  m->thread_errno = &errno;
-  m->thread_exceptions = abi::__cxa_get_globals();
-  m->rng = base::random(static_cast<std::uint64_t>(m->tid) * 7919);
-
-  pthread_attr_t attr;
-  void* low = nullptr;
-  std::size_t size = 0;
-  if (::pthread_getattr_np(m->thread, &attr) == 0) {
-    ::pthread_attr_getstack(&attr, &low, &size);
-    ::pthread_attr_destroy(&attr);
-  }
-  arch::adopt_thread_fiber(m->g0_fiber, low, size);
-  name_thread("weft-m", m->id);
-  use_signal_stack();
-}
 
 // Takes an idle P as the spinner that somebody already counted; false if none is left.
 bool begin_spinning(machine* m) noexcept {
@@ -69,14 +52,38 @@ bool begin_spinning(machine* m) noexcept {
   return true;
 }
 
+void spare_is_there() noexcept {
+  base::lock_guard guard(sched.lock);
+  --sched.starting;
+}
+
+// The M's thread is about to end; the M waits for another one.
+void retire_thread(machine* m) noexcept {
+  gmp::set_current_machine(nullptr);
+  drop_signal_stack();
+  m->ends = false;
+  sched.threads.fetch_sub(1, std::memory_order_relaxed);
+  base::lock_guard guard(sched.lock);
+  --sched.machines;
+  m->idle_link = sched.ended_ms;
+  sched.ended_ms = m;
+  m->asleep.store(true, std::memory_order_release);  // [machine.asleep]
+}
+
 void* machine_thread(void* argument) {
   auto* start = static_cast<start_parameters*>(argument);
   machine* m = start->m;
   const bool spinning = start->spinning;
   delete start;
+  m->asleep.store(false, std::memory_order_relaxed);
   adopt_thread(m);
+  gmp::set_current_machine(m);
+  name_thread("weft-m", m->id);
+  if (!spinning) spare_is_there();
   if (!spinning || !begin_spinning(m)) sleep_machine(m);
-  schedule_forever(m);
+  schedule_until_end(m);
+  retire_thread(m);
+  return nullptr;
 }
 
 // May block, may throw std::system_error.
@@ -91,14 +98,16 @@ void create_thread(void* (*function)(void*), void* argument) {
   sched.threads.fetch_add(1, std::memory_order_relaxed);
 }
 
+machine* take_ended_machine() noexcept {
+  base::lock_guard guard(sched.lock);
+  machine* m = sched.ended_ms;
+  if (m != nullptr) sched.ended_ms = m->idle_link;
+  return m;
+}
+
 void create_machine(bool spinning) {
-  auto* m = new (os::map_memory((sizeof(machine) + os::page_size - 1) & ~(os::page_size - 1))) machine;
-  {
-    base::lock_guard guard(sched.lock);
-    m->all_link = sched.all_ms.load(std::memory_order_relaxed);
-    m->id = m->all_link == nullptr ? 0 : m->all_link->id + 1;
-    sched.all_ms.store(m, std::memory_order_release);
-  }
+  machine* m = take_ended_machine();
+  if (m == nullptr) m = new_machine();
   create_thread(machine_thread, new start_parameters{m, spinning});
 }
 
@@ -109,14 +118,17 @@ void* factory_thread(void*) {
     const std::uint32_t seen = factory_requests.posted.load(std::memory_order_acquire);
     std::int32_t spinning = 0;
     std::int32_t spare = 0;
+    bool limits = false;
     {
       base::lock_guard guard(sched.lock);
       std::swap(spinning, factory_requests.spinning);
       std::swap(spare, factory_requests.spare);
+      std::swap(limits, factory_requests.limits);
     }
     try {
       for (; spinning > 0; --spinning) create_machine(true);
       for (; spare > 0; --spare) create_machine(false);
+      if (limits) follow_limits();
       attend_last_words();
     } catch (const std::exception& e) {
       base::fatal(e.what());
@@ -140,6 +152,35 @@ void count_new_machine() noexcept WEFT_REQUIRES(sched.lock) {
 void post() noexcept { wake_factory(); }
 
 }  // namespace
+
+machine* new_machine() noexcept {
+  auto* m = new (os::map_memory((sizeof(machine) + os::page_size - 1) & ~(os::page_size - 1))) machine;
+  base::lock_guard guard(sched.lock);
+  m->all_link = sched.all_ms.load(std::memory_order_relaxed);
+  m->id = m->all_link == nullptr ? 0 : m->all_link->id + 1;
+  sched.all_ms.store(m, std::memory_order_release);
+  return m;
+}
+
+void adopt_thread(machine* m) noexcept {
+  if (m->tid == ::gettid() && ::pthread_equal(m->thread, ::pthread_self()) != 0) return;  // again: the next run()
+  m->tid = ::gettid();
+  m->thread = ::pthread_self();
+  m->thread_errno = &errno;
+  m->thread_exceptions = abi::__cxa_get_globals();
+  m->rng = base::random(static_cast<std::uint64_t>(m->tid) * 7919);
+
+  pthread_attr_t attr;
+  void* low = nullptr;
+  std::size_t size = 0;
+  if (::pthread_getattr_np(m->thread, &attr) == 0) {
+    ::pthread_attr_getstack(&attr, &low, &size);
+    ::pthread_attr_destroy(&attr);
+  }
+  arch::adopt_thread_fiber(m->g0_fiber, low, size);
+  use_signal_stack();
+  unblock_preempt_signal();
+}
 
 void name_thread(const char* prefix, std::uint32_t number) noexcept {
   base::text t;
@@ -166,10 +207,18 @@ void request_spinning_machine() noexcept {
   post();
 }
 
-void request_spare_machine() noexcept {
-  if (sched.machines >= sched.max_threads) return;  // a reserve is not worth dying for
+void keep_reserve() noexcept {
+  const std::int32_t soon = sched.starting + sched.retiring.load(std::memory_order_relaxed);
+  if (sched.idle_ms + soon >= sched.reserve || sched.machines >= sched.max_threads) return;
   count_new_machine();
+  ++sched.starting;
   ++factory_requests.spare;
+  post();
+}
+
+void request_look_at_limits() noexcept {
+  base::lock_guard guard(sched.lock);
+  factory_requests.limits = true;
   post();
 }
 
@@ -179,6 +228,7 @@ void start_threads() {
   {
     base::lock_guard guard(sched.lock);
     sched.machines = 2;
+    sched.starting = 2;
   }
   create_machine(false);
   create_machine(false);

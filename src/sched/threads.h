@@ -8,13 +8,21 @@ namespace weft::sched {
 
 // An M that looks for work; it is already counted as spinning.
 void request_spinning_machine() noexcept WEFT_REQUIRES(sched.lock);
-// An M for the idle list, so that there is always one in reserve.
-void request_spare_machine() noexcept WEFT_REQUIRES(sched.lock);
+// Sees to it that there are idle Ms in reserve. Not past max_threads: a reserve is not worth dying for.
+void keep_reserve() noexcept WEFT_REQUIRES(sched.lock);
+
+// sysmon: the factory looks whether the machine's limits have changed.
+void request_look_at_limits() noexcept;
 
 // Starts factory and sysmon and the first Ms, once.
 void start_threads();
 
 void name_thread(const char* prefix, std::uint32_t number) noexcept;
+
+// An M without a thread yet, in the list of all.
+machine* new_machine() noexcept;
+// The calling thread becomes this M's.
+void adopt_thread(machine* m) noexcept;
 
 // Has the factory look whether there is something to do. From anywhere, signal handlers included.
 void wake_factory() noexcept;

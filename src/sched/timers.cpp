@@ -1,7 +1,6 @@
 #include "sched/timers.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "os/clock.h"
 #include "poll/poller.h"
@@ -64,23 +63,6 @@ std::int64_t next_timer() noexcept {
     if (when != 0 && (first == 0 || when < first)) first = when;
   }
   return first;
-}
-
-bool wait_for_timers() noexcept {
-  if (next_timer() == 0) return false;
-  std::int64_t nobody = 0;
-  // [timer.next] announce, then look again: a timer that came first meanwhile is seen here, or sees us.
-  if (!sched.poll_until.compare_exchange_strong(nobody, std::numeric_limits<std::int64_t>::max(), std::memory_order_seq_cst)) {
-    return false;
-  }
-  for (std::int64_t when; (when = next_timer()) > os::now_ns();) {
-    sched.poll_until.store(when, std::memory_order_seq_cst);
-    // A timer may have come between the two lines above, before `when`, and seen "for ever": then it has interrupted us.
-    poll::wait_until(when);
-    sched.poll_until.store(std::numeric_limits<std::int64_t>::max(), std::memory_order_seq_cst);
-  }
-  sched.poll_until.store(0, std::memory_order_seq_cst);
-  return true;
 }
 
 }  // namespace weft::sched

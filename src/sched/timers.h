@@ -20,7 +20,4 @@ bool run_timers(processor* p, std::int64_t& now) noexcept;
 // The earliest deadline of all Ps; 0 if there is none.
 std::int64_t next_timer() noexcept;
 
-// The M that has nothing to do waits for the next timer, if there is one and nobody else does. True: something may be due.
-bool wait_for_timers() noexcept;
-
 }  // namespace weft::sched

@@ -3,16 +3,13 @@
 #include <climits>
 #include <new>
 
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "base/delay.h"
 #include "os/clock.h"
 #include "os/memory.h"
 #include "sched/idle.h"
 #include "sched/queues.h"
 #include "sched/records.h"
+#include "sched/revoke.h"
 #include "sched/stack.h"
 #include "sched/steal.h"
 #include "sched/syscall.h"
@@ -21,20 +18,7 @@
 namespace weft::sched {
 namespace {
 
-constinit bool have_membarrier = false;
-
 constexpr std::int64_t retry_ns = 200'000;
-
-bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0) == 0; }
-
-void hand_in(processor* p) noexcept WEFT_REQUIRES(sched.lock) {
-  p->owner.store(nullptr, std::memory_order_relaxed);
-  p->state.store(processor_state::stopped, std::memory_order_relaxed);
-  if (--sched.stop_wait == 0) {
-    sched.stopped.store(1, std::memory_order_release);
-    base::futex_wake(sched.stopped, INT_MAX);
-  }
-}
 
 void take_idle_processors() noexcept WEFT_REQUIRES(sched.lock) {
   while (processor* p = take_idle_processor()) hand_in(p);
@@ -61,30 +45,19 @@ void take_from_calls() noexcept WEFT_REQUIRES(sched.lock) {
 }
 
 void revoke_running() noexcept WEFT_REQUIRES(sched.lock) {
-  if (!have_membarrier) return;  // then the stop waits until they come by themselves
+  if (!can_revoke()) return;  // then the stop waits until they come by themselves
   machine* candidates[max_procs_limit];
   int n = 0;
   const int procs = sched.procs.load(std::memory_order_acquire);
   for (int i = 0; i < procs; ++i) {
     machine* m = owner_of(processor_at(i));
-    if (m == nullptr || m->locks.load(std::memory_order_acquire) != 0) continue;
-    // The M itself writes p_in_call, in a section: then our look at `locks` and `revoked` below finds it out.
-    std::uint32_t attached = gmp::p_attached;
-    if (m->revoked.compare_exchange_strong(attached, gmp::p_revoked, std::memory_order_relaxed)) candidates[n++] = m;
+    if (m != nullptr && announce_revocation(m)) candidates[n++] = m;
   }
   if (n == 0) return;
   base::delay();
   barrier_everywhere();
   for (int i = 0; i < n; ++i) {
-    machine* m = candidates[i];
-    const bool outside = m->locks.load(std::memory_order_acquire) == 0;  // [section.leave], [section.enter]
-    std::uint32_t revoked = gmp::p_revoked;
-    if (!outside || m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) {
-      m->revoked.compare_exchange_strong(revoked, gmp::p_attached, std::memory_order_release, std::memory_order_relaxed);
-      continue;
-    }
-    gmp::transition(*m->curg, status::running, status::detached);
-    hand_in(m->p);
+    if (processor* p = complete_revocation(candidates[i])) hand_in(p);
   }
 }
 
@@ -93,12 +66,6 @@ processor* new_processor(int id) noexcept {
   auto* p = new (os::map_memory(bytes)) processor;
   p->id = id;
   return p;
-}
-
-void drain_to_global(processor* p) noexcept WEFT_REQUIRES(sched.lock) {
-  while (runnable* r = take_runnext(p)) sched.global.push(r);
-  while (runnable* r = p->ring.pop()) sched.global.push(r);
-  sched.global_size.store(sched.global.size(), std::memory_order_relaxed);
 }
 
 // World stopped. Ps beyond the new number hand their goroutines and caches over.
@@ -125,15 +92,26 @@ void give_back_revoked(int procs) noexcept WEFT_REQUIRES(sched.lock) {
     p->owner.store(m, std::memory_order_release);
     p->state.store(processor_state::running, std::memory_order_relaxed);
     gmp::transition(*m->curg, status::detached, status::running);
-    m->revoked.store(gmp::p_attached, std::memory_order_release);  // [world.give_back] the P is ready to be used
+    no_longer_loose(m, gmp::p_attached);  // [world.give_back] the P is ready to be used
   }
 }
 
 }  // namespace
 
-void prepare_world() noexcept { have_membarrier = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }
+void hand_in(processor* p) noexcept {
+  p->owner.store(nullptr, std::memory_order_relaxed);
+  p->state.store(processor_state::stopped, std::memory_order_relaxed);
+  if (--sched.stop_wait == 0) {
+    sched.stopped.store(1, std::memory_order_release);
+    base::futex_wake(sched.stopped, INT_MAX);
+  }
+}
 
-bool barrier_everywhere() noexcept { return have_membarrier && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); }
+void drain_to_global(processor* p) noexcept {
+  while (runnable* r = take_runnext(p)) sched.global.push(r);
+  while (runnable* r = p->ring.pop()) sched.global.push(r);
+  global_size_changed();
+}
 
 void stop_world() noexcept {
   sched.world_stops.fetch_add(1, std::memory_order_relaxed);

@@ -6,7 +6,7 @@
 
 A folder of src/ may include itself and the folders to the left of it:
 
-    base < arch, os < trace, timer < gmp < poll < sched < chan, sync, time < net, file
+    base < arch, os < trace, timer < gmp < poll < sched < chan, sync, time < io < net, file
 
 Folders of one rank do not know each other. `inspect` reads all below chan, and nobody reads inspect. Code in src/ may
 also include public headers and the system's. A public header includes only the standard library, libc and other public
@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 RANKS = [["base"], ["arch", "os"], ["trace", "timer"], ["gmp"], ["poll"], ["sched"], ["chan", "sync", "time"],
-         ["net", "file"]]
+         ["io"], ["net", "file"]]
 
 MAY_INCLUDE = {room: {lower for rank in RANKS[:i] for lower in rank} for i, rank in enumerate(RANKS) for room in rank}
 MAY_INCLUDE["inspect"] = MAY_INCLUDE["chan"]
@@ -165,7 +165,8 @@ GOOD_TREE = {
     "src/chan/chan.cpp": '#include "sched/loop.h"\n#include <weft/weft.h>\n',
     "src/sync/mutex.h": '#include "sched/loop.h"\n',
     "src/time/ticker.h": '#include "sched/loop.h"\n#include <time.h>\n',
-    "src/net/conn.cpp": '#include "sync/mutex.h"\n',
+    "src/io/fd.h": '#include "sync/mutex.h"\n',
+    "src/net/conn.cpp": '#include "sync/mutex.h"\n#include "io/fd.h"\n',
     "src/file/file.h": '#include "base/fatal.h"\n',
     "src/inspect/dump.h": '#include "sched/loop.h"\n',
 }
@@ -185,6 +186,7 @@ BAD_FILES = [
     ("src/sched/bad_after_comment.cpp", '/* a\n b */ \n#include "sync/mutex.h"  // why not\n', 3),
     ("src/sched/bad_inspect.cpp", '#include "inspect/dump.h"\n', 1),
     ("src/chan/bad.h", '#include "sync/mutex.h"\n', 1),
+    ("src/io/bad.h", '#include "file/file.h"\n', 1),
     ("src/net/bad.h", '#include "file/file.h"\n', 1),
     ("src/inspect/bad.h", '#include "sync/mutex.h"\n', 1),
     ("src/sched/bad_missing.h", '#include "sched/no_such_file.h"\n', 1),

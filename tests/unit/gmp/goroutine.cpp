@@ -22,9 +22,10 @@ using edge = std::pair<status, status>;
 constexpr edge drawn[] = {
     {status::dead, status::runnable},     {status::runnable, status::running},  {status::running, status::runnable},
     {status::running, status::waiting},   {status::running, status::syscall},   {status::running, status::detached},
-    {status::running, status::preempted}, {status::running, status::dead},      {status::waiting, status::runnable},
+    {status::detached, status::preempted}, {status::running, status::dead},      {status::waiting, status::runnable},
     {status::syscall, status::running},   {status::syscall, status::detached},  {status::detached, status::running},
     {status::detached, status::runnable}, {status::preempted, status::running},
+    {status::preempted, status::detached},
 };
 
 constexpr status states[] = {status::dead,    status::runnable, status::running,  status::waiting,

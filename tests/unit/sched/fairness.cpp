@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gmp/current.h"
+#include "sched/preempt.h"
 #include "sched/queues.h"
 #include "sched/scheduler.h"
 #include "sched/section.h"
@@ -25,6 +26,9 @@ using weft::runtime::read_sched_stats;
 using weft::sched::processor;
 using weft::sched::processor_at;
 using weft::sched::sched;
+
+// These tests hold a P on purpose, and count what is chosen meanwhile. Set before the first goroutine runs.
+const bool cooperative = weft::sched::preemption.off = true;
 
 std::uint32_t picks() { return processor_at(0)->picks.load(std::memory_order_relaxed); }
 

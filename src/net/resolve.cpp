@@ -1,0 +1,117 @@
+#include <cerrno>
+#include <memory>
+#include <string>
+
+#include <netdb.h>
+
+#include <weft/blocking.h>
+#include <weft/future.h>
+#include <weft/net.h>
+
+#include "io/error.h"
+#include "net/host_port.h"
+
+namespace weft::net {
+namespace {
+
+class category final : public std::error_category {
+ public:
+  const char* name() const noexcept override { return "weft.resolve"; }
+  std::string message(int code) const override { return ::gai_strerror(code); }
+  std::error_condition default_error_condition(int code) const noexcept override {
+    switch (code) {
+      case EAI_AGAIN:
+        return std::errc::resource_unavailable_try_again;
+      case EAI_MEMORY:
+        return std::errc::not_enough_memory;
+      case EAI_FAMILY:
+        return std::errc::address_family_not_supported;
+      default:
+        return {code, *this};
+    }
+  }
+};
+
+struct answer {
+  std::vector<address> addresses;
+  std::error_code error;
+};
+
+// Blocks the thread.
+answer look_up(const std::string& host, const std::string& port) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  answer result;
+  const int failure = ::getaddrinfo(host.empty() ? nullptr : host.c_str(), port.empty() ? "0" : port.c_str(), &hints, &list);
+  if (failure == EAI_SYSTEM) {
+    io::set(result.error, errno);
+  } else if (failure != 0) {
+    result.error.assign(failure, resolve_category());
+  }
+  if (failure != 0) return result;
+  for (const addrinfo* a = list; a != nullptr; a = a->ai_next) {
+    result.addresses.push_back(address::from_native(a->ai_addr, a->ai_addrlen));
+  }
+  ::freeaddrinfo(list);
+  return result;
+}
+
+// getaddrinfo() cannot be interrupted: past the deadline it is left to itself.
+answer look_up_until(std::string host, std::string port, std::int64_t deadline_ns) {
+  if (deadline_ns == detail::no_deadline) {
+    return blocking([&] { return look_up(host, port); });
+  }
+  auto pending = async([host = std::move(host), port = std::move(port)] { return blocking([&] { return look_up(host, port); }); });
+  const std::chrono::steady_clock::time_point deadline{std::chrono::nanoseconds(deadline_ns)};
+  if (pending.wait_until(deadline) == std::future_status::ready) return pending.get();
+  return {{}, std::make_error_code(std::errc::timed_out)};
+}
+
+address of(std::string_view host, std::uint16_t port) {
+  address a;
+  parse_host(host, port, a);
+  return a;
+}
+
+}  // namespace
+
+const std::error_category& resolve_category() noexcept {
+  static const category instance;
+  return instance;
+}
+
+std::vector<address> resolve(std::string_view host_port, purpose why, std::int64_t deadline_ns, std::error_code& ec) {
+  ec.clear();
+  std::string_view host;
+  std::string_view port_text;
+  if (!split(host_port, host, port_text)) {
+    io::set(ec, EINVAL);
+    return {};
+  }
+  std::uint16_t port = 0;
+  const bool port_is_number = parse_port(port_text, port);
+  if (port_is_number && host.empty()) {
+    if (why == purpose::listen) return {of("::", port), of("0.0.0.0", port)};
+    return {of("127.0.0.1", port), of("::1", port)};
+  }
+  address numeric;
+  if (port_is_number && parse_host(host, port, numeric)) return {numeric};
+  answer found = look_up_until(std::string(host), std::string(port_text), deadline_ns);
+  ec = found.error;
+  return std::move(found.addresses);
+}
+
+std::vector<address> resolve(std::string_view host_port, std::error_code& ec) {
+  return resolve(host_port, purpose::dial, detail::no_deadline, ec);
+}
+
+std::vector<address> resolve(std::string_view host_port) {
+  std::error_code ec;
+  std::vector<address> found = resolve(host_port, ec);
+  if (ec) throw std::system_error(ec, "weft::net::resolve: " + std::string(host_port));
+  return found;
+}
+
+}  // namespace weft::net

@@ -1,0 +1,239 @@
+#include "sched/preempt.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include <sys/syscall.h>
+#include <sys/ucontext.h>
+#include <unistd.h>
+
+#include "base/delay.h"
+#include "gmp/current.h"
+#include "os/thread_state.h"
+#include "sched/idle.h"
+#include "sched/queues.h"
+#include "sched/revoke.h"
+#include "sched/syscall.h"
+#include "sched/threads.h"
+
+namespace weft::sched {
+
+constinit preempt_settings preemption;
+
+namespace {
+
+struct sigaction previous_action;
+int cookie;  // its address, sent along with a signal, says that the signal is ours
+
+int preempt_signal() noexcept { return preemption.signal != 0 ? preemption.signal : SIGURG; }
+
+// In the handler. True: stopped, and on the list. False: it may go on (a P was free, or the world stops and wants
+// nobody to sleep with a lock of the user's).
+bool queue_up(machine* m, goroutine* g) noexcept {
+  base::lock_guard guard(sched.lock);
+  if (m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) return false;  // given back meanwhile
+  if (sched.stopping.load(std::memory_order_relaxed)) return false;
+  if (processor* p = take_idle_processor()) {
+    acquire(m, p);
+    p->begin_slice();
+    gmp::transition(*g, status::detached, status::running);
+    no_longer_loose(m, gmp::p_attached);
+    return false;
+  }
+  gmp::transition(*g, status::detached, status::preempted);
+  g->own_machine = m;
+  no_longer_loose(m, gmp::p_stopped);
+  put_stopped(g);
+  return true;
+}
+
+// In the handler, woken: with a P, or let go without one.
+void go_on(machine* m, goroutine* g) noexcept {
+  g->own_machine = g->lock_depth != 0 ? m : nullptr;
+  if (processor* p = std::exchange(m->next_p, nullptr)) {
+    acquire(m, p);
+    gmp::transition(*g, status::preempted, status::running);
+    m->revoked.store(gmp::p_attached, std::memory_order_relaxed);
+  } else {
+    gmp::transition(*g, status::preempted, status::detached);
+  }
+}
+
+// Where it stands, for dumps; it goes on by returning from the handler.
+void note_position(goroutine* g, const void* context) noexcept {
+  const mcontext_t& at = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  g->context = {reinterpret_cast<void*>(at.gregs[REG_RSP]), reinterpret_cast<void*>(at.gregs[REG_RIP]),
+                reinterpret_cast<void*>(at.gregs[REG_RBP])};
+#elif defined(__aarch64__)
+  g->context = {reinterpret_cast<void*>(at.sp), reinterpret_cast<void*>(at.pc), reinterpret_cast<void*>(at.regs[29])};
+#endif
+}
+
+void stop_in_place(machine* m, const void* context) noexcept {
+  if (m->locks.load(std::memory_order_relaxed) != 0) return;  // in the runtime: it will notice by itself
+  if (m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) return;
+  m->locks.store(1, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // [section.enter]
+  goroutine* g = m->curg;
+  note_position(g, context);
+  if (queue_up(m, g)) {
+    sched.stops_in_place.fetch_add(1, std::memory_order_relaxed);
+    base::delay();
+    wake_processor();  // [wake.submit] a P may have gone idle meanwhile
+    m->park.sleep();
+    go_on(m, g);
+  }
+  m->locks.store(0, std::memory_order_release);  // [section.leave]
+}
+
+void forward(int signal, siginfo_t* info, void* context) noexcept {
+  if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
+    previous_action.sa_sigaction(signal, info, context);
+  } else if (previous_action.sa_handler != SIG_IGN && previous_action.sa_handler != SIG_DFL) {
+    previous_action.sa_handler(signal);
+  }
+}
+
+void on_signal(int signal, siginfo_t* info, void* context) noexcept {
+  const int saved = errno;
+  machine* m = gmp::current_machine();
+  if (info->si_code == SI_QUEUE && info->si_value.sival_ptr == &cookie) {
+    if (m != nullptr) stop_in_place(m, context);
+  } else {
+    forward(signal, info, context);
+  }
+  errno = saved;
+}
+
+void send_stop(machine* m) noexcept {
+  sched.preempt_signals.fetch_add(1, std::memory_order_relaxed);
+  siginfo_t info = {};
+  info.si_signo = preempt_signal();
+  info.si_code = SI_QUEUE;
+  info.si_pid = ::getpid();
+  info.si_uid = ::getuid();
+  info.si_value.sival_ptr = &cookie;
+  ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), static_cast<pid_t>(m->tid), preempt_signal(), &info);
+}
+
+// Straight to the first of those stopped in place: it takes no thread.
+machine* rotate(processor* p) noexcept WEFT_REQUIRES(sched.lock) {
+  sched.rotations.fetch_add(1, std::memory_order_relaxed);
+  p->begin_slice();
+  return hand_to_own_machine(take_stopped(), p);
+}
+
+// Whether there is a successor for a P that is to be taken. One M is kept back for when nothing else helps; the factory is
+// asked for another.
+bool has_spare(bool urgent) noexcept WEFT_REQUIRES(sched.lock) {
+  if (sched.idle_ms >= 2) return true;
+  sched.reserve = 2;
+  keep_reserve();
+  return urgent && sched.stopped_first == nullptr && sched.idle_ms == 1;
+}
+
+// A thread that sleeps in the kernel is left alone: the signal would cut its call short.
+void stop_if_running(machine* m) noexcept {
+  if (m->revoked.load(std::memory_order_relaxed) == gmp::p_revoked && !os::is_asleep(m->tid)) send_stop(m);
+}
+
+}  // namespace
+
+machine* pass_on(processor* p) noexcept {
+  if (sched.idle_ms != 0) return hand_off(p);
+  return rotate(p);
+}
+
+std::int64_t current_slice() noexcept {
+  const std::int64_t base = preemption.slice_ns;
+  const std::int64_t over = sched.stopped_in_place.load(std::memory_order_relaxed) - stop_budget;
+  return over <= 0 ? base : std::min(base + over * base / 10, 10 * base);
+}
+
+void install_preempt_handler() noexcept {
+  if (preemption.off) return;
+  struct sigaction action = {};
+  action.sa_sigaction = &on_signal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(preempt_signal(), &action, &previous_action);
+}
+
+void unblock_preempt_signal() noexcept {
+  if (preemption.off) return;
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, preempt_signal());
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+bool preempt(processor* p, std::uint32_t tick, bool asleep, bool urgent) noexcept {
+  machine* stopped = nullptr;
+  machine* woken = nullptr;
+  {
+    base::lock_guard guard(sched.lock);
+    if (sched.stopping.load(std::memory_order_relaxed)) return false;
+    const bool spare = has_spare(urgent);
+    if (!spare && (!urgent || sched.stopped_first == nullptr)) return false;
+    if (p->state.load(std::memory_order_relaxed) != processor_state::running) return false;
+    stopped = p->owner.load(std::memory_order_relaxed);
+    if (stopped == nullptr || p->sched_tick.load(std::memory_order_relaxed) != tick) return false;
+    if (revoke(stopped) == nullptr) return false;
+    p->attention.store(false, std::memory_order_relaxed);  // it was meant for who has just lost the P
+    woken = spare ? hand_off(p) : rotate(p);
+  }
+  if (!asleep) send_stop(stopped);  // first: it should have queued up by the time the others look for work
+  finish_hand_off(woken);
+  return true;
+}
+
+void stop_loose() noexcept {
+  static machine* next = nullptr;  // sysmon's
+  int looks = 16;                  // each is a look into /proc
+  for (std::int32_t left = sched.loose.load(std::memory_order_relaxed); left > 0 && looks > 0; next = next->all_link) {
+    if (next == nullptr) next = sched.all_ms.load(std::memory_order_acquire);
+    if (next->revoked.load(std::memory_order_relaxed) == gmp::p_revoked) {
+      stop_if_running(next);
+      --left;
+      --looks;
+    } else if (next->all_link == nullptr) {
+      --left;  // once around: those that are left are not loose any more
+    }
+  }
+}
+
+bool sleeps_in_kernel(processor* p) noexcept {
+  const machine* m = p->owner.load(std::memory_order_acquire);
+  return m != nullptr && m->locks.load(std::memory_order_relaxed) == 0 && os::is_asleep(m->tid);
+}
+
+machine* hand_to_own_machine(goroutine* g, processor* p) noexcept {
+  machine* m = g->own_machine;
+  p->owner.store(nullptr, std::memory_order_relaxed);
+  m->next_p = p;
+  return m;
+}
+
+void let_stopped_go() noexcept {
+  machine* woken = nullptr;  // linked through idle_link, which an M that is not idle does not use
+  {
+    base::lock_guard guard(sched.lock);
+    while (goroutine* g = take_stopped()) {
+      machine* m = g->own_machine;
+      m->revoked.store(gmp::p_revoked, std::memory_order_relaxed);
+      sched.loose.fetch_add(1, std::memory_order_relaxed);
+      m->idle_link = woken;
+      woken = m;
+    }
+  }
+  while (woken != nullptr) {
+    machine* m = woken;
+    woken = m->idle_link;
+    m->park.wake();
+  }
+}
+
+}  // namespace weft::sched

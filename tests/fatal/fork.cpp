@@ -1,0 +1,83 @@
+// fork: the child may exec, and nothing else that needs the runtime.
+#include <weft/weft.h>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <string>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/subprocess.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+int status_of(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+TEST(fork, and_exec_work_at_any_time) {
+  weft::run([] {
+    weft::wait_group wg;
+    for (int i = 0; i < 8; ++i) {
+      wg.go([] {
+        for (int k = 0; k < 5; ++k) {
+          const pid_t child = ::fork();
+          if (child == 0) {
+            ::execlp("true", "true", static_cast<char*>(nullptr));
+            ::_exit(99);
+          }
+          EXPECT_EQ(status_of(child), 0);
+          weft::yield();
+        }
+      });
+      wg.go([] {
+        for (int k = 0; k < 1000; ++k) weft::yield();
+      });
+    }
+    wg.wait();
+  });
+}
+
+// In the child: exits 0 if it is still there afterwards.
+template <class F>
+int in_child(F f) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    f();
+    ::_exit(0);
+  }
+  return status_of(child);
+}
+
+const test::scenario yields("yields", [] {
+  weft::run([] { EXPECT_EQ(WTERMSIG(in_child([] { weft::yield(); })), SIGABRT); });
+});
+const test::scenario spawns("spawns", [] {
+  weft::run([] { EXPECT_EQ(WTERMSIG(in_child([] { weft::go([] {}); })), SIGABRT); });
+});
+const test::scenario spawns_from_a_thread("spawns_from_a_thread", [] {
+  weft::start();
+  EXPECT_EQ(WTERMSIG(in_child([] { weft::go([] {}); })), SIGABRT);
+});
+const test::scenario runs_again("runs_again", [] {
+  weft::run([] {});
+  EXPECT_EQ(WTERMSIG(in_child([] { weft::run([] {}); })), SIGABRT);
+});
+
+TEST(fork, makes_a_call_into_weft_in_the_child_a_clear_fatal_error) {
+  for (const test::scenario* s : {&yields, &spawns, &spawns_from_a_thread, &runs_again}) {
+    const test::outcome end = s->run();
+    EXPECT_NE(end.err.find("in the child of a fork"), std::string::npos) << end;
+    EXPECT_FALSE(end.died()) << end;
+  }
+}
+
+}  // namespace

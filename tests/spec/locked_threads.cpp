@@ -1,0 +1,194 @@
+// lock_os_thread(): the goroutine and its thread serve only each other.
+#include <weft/weft.h>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <unistd.h>
+
+#include "support/await.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+class locked_thread : public testing::TestWithParam<int> {
+ protected:
+  template <class F>
+  void run(F f) {
+    weft::run(f, {.procs = GetParam()});
+  }
+};
+
+TEST_P(locked_thread, is_the_same_after_every_wait) {
+  run([] {
+    weft::wait_group wg;
+    for (int i = 0; i < 8; ++i) {
+      wg.go([] {
+        weft::lock_os_thread();
+        const pid_t mine = ::gettid();
+        weft::chan<int> c;
+        for (int k = 0; k < 50; ++k) {
+          weft::yield();
+          EXPECT_EQ(::gettid(), mine);
+          weft::sleep_for(10us);
+          EXPECT_EQ(::gettid(), mine);
+          weft::go([c] { c.send(1); });
+          c.recv();
+          EXPECT_EQ(::gettid(), mine);
+          weft::blocking([] { ::usleep(10); });
+          EXPECT_EQ(::gettid(), mine);
+        }
+        weft::unlock_os_thread();
+      });
+    }
+    wg.wait();
+  });
+}
+
+TEST_P(locked_thread, serves_nobody_else) {
+  run([] {
+    std::atomic<pid_t> locked{0};
+    std::atomic<bool> done{false};
+    weft::wait_group wg, others;
+    wg.go([&] {
+      weft::lock_os_thread();
+      locked = ::gettid();
+      while (!done) weft::sleep_for(100us);
+      weft::unlock_os_thread();
+    });
+    while (locked == 0) weft::yield();
+    for (int i = 0; i < 200; ++i) {
+      others.go([&] {
+        for (int k = 0; k < 5; ++k) {
+          EXPECT_NE(::gettid(), locked.load());
+          weft::yield();
+        }
+      });
+    }
+    others.wait();
+    done = true;
+    wg.wait();
+  });
+}
+
+TEST_P(locked_thread, nests) {
+  run([] {
+    weft::async([] {
+      weft::lock_os_thread();
+      weft::lock_os_thread();
+      const pid_t mine = ::gettid();
+      weft::unlock_os_thread();
+      for (int i = 0; i < 20; ++i) {
+        weft::sleep_for(10us);
+        EXPECT_EQ(::gettid(), mine);
+      }
+      weft::unlock_os_thread();
+      weft::unlock_os_thread();  // one too many does nothing
+      weft::sleep_for(10us);
+    }).get();
+  });
+}
+
+// A thread that ends runs its thread_local destructors.
+struct at_thread_end {
+  std::atomic<int>* count = nullptr;
+  ~at_thread_end() {
+    if (count != nullptr) ++*count;
+  }
+};
+thread_local at_thread_end thread_guard;
+
+TEST_P(locked_thread, ends_with_a_goroutine_that_is_still_locked) {
+  static std::atomic<int> ended;
+  ended = 0;
+  run([] {
+    const std::size_t before = weft::runtime::num_thread();
+    for (int i = 0; i < 50; ++i) {
+      weft::async([] {
+        weft::lock_os_thread();
+        thread_guard.count = &ended;
+      }).get();
+    }
+    test::await([] { return ended == 50; });
+    EXPECT_LE(weft::runtime::num_thread(), before + 4);
+  });
+}
+
+TEST_P(locked_thread, is_left_alive_by_a_goroutine_that_unlocked_it) {
+  run([] {
+    for (int i = 0; i < 20; ++i) {
+      weft::async([] {
+        weft::lock_os_thread();
+        weft::unlock_os_thread();
+      }).get();
+    }
+    EXPECT_LT(weft::runtime::num_thread(), 16u);
+  });
+}
+
+TEST_P(locked_thread, of_the_main_goroutine_is_the_one_that_called_run) {
+  const pid_t caller = ::gettid();
+  for (int i = 0; i < 3; ++i) {
+    run([&] {
+      weft::lock_os_thread();
+      EXPECT_EQ(::gettid(), caller);
+      weft::chan<int> c;
+      for (int k = 0; k < 20; ++k) {
+        weft::go([c] { c.send(1); });
+        c.recv();
+        EXPECT_EQ(::gettid(), caller);
+        weft::sleep_for(10us);
+        EXPECT_EQ(::gettid(), caller);
+      }
+      if (i == 1) weft::unlock_os_thread();  // or not: it ends with the run either way
+      weft::yield();
+    });
+  }
+}
+
+TEST_P(locked_thread, of_the_main_goroutine_may_be_left_and_taken_again) {
+  const pid_t caller = ::gettid();
+  run([&] {
+    for (int i = 0; i < 20; ++i) {
+      weft::lock_os_thread();
+      EXPECT_EQ(::gettid(), caller);
+      weft::unlock_os_thread();
+      EXPECT_NE(::gettid(), caller);
+    }
+  });
+}
+
+TEST_P(locked_thread, can_be_preempted_in_place) {
+  run([] {
+    std::atomic<bool> stop{false};
+    weft::wait_group wg;
+    wg.go([&] {
+      weft::lock_os_thread();
+      const pid_t mine = ::gettid();
+      while (!stop.load(std::memory_order_relaxed)) {
+      }
+      EXPECT_EQ(::gettid(), mine);
+      weft::yield();
+      EXPECT_EQ(::gettid(), mine);
+      weft::unlock_os_thread();
+    });
+    for (int i = 0; i < 10; ++i) weft::sleep_for(1ms);
+    stop = true;
+    wg.wait();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(procs, locked_thread, testing::Values(1, 2, 8), testing::PrintToStringParamName());
+
+TEST(lock_os_thread, does_nothing_on_a_plain_thread) {
+  weft::lock_os_thread();
+  weft::unlock_os_thread();
+}
+
+}  // namespace

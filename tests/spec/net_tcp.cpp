@@ -1,0 +1,650 @@
+// TCP: listeners, connections, what closing and deadlines do. From goroutines on 1, 2 and 8 Ps and from plain threads.
+#include <weft/weft.h>
+
+#include <gtest/gtest.h>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/anywhere.h"
+#include "support/build.h"
+#include "support/net.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using test::connected_pair;
+using test::error_of;
+using test::pair_of_conns;
+using clock = std::chrono::steady_clock;
+namespace net = weft::net;
+
+class tcp : public test::anywhere {};
+INSTANTIATE_TEST_SUITE_P(, tcp, test::everywhere(), test::name_of);
+
+TEST_P(tcp, what_one_side_writes_the_other_reads) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    EXPECT_EQ(pair.a.write("hello"), 5u);
+    std::array<char, 16> buffer;
+    EXPECT_EQ(pair.b.read_full(std::span(buffer).first(5)), 5u);
+    EXPECT_EQ(std::string(buffer.data(), 5), "hello");
+    EXPECT_EQ(pair.b.write("!"), 1u);
+    EXPECT_EQ(pair.a.read(buffer), 1u);
+    EXPECT_EQ(buffer[0], '!');
+  });
+}
+
+TEST_P(tcp, every_kind_of_buffer_of_bytes_is_taken) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    std::array<std::byte, 4> bytes{};
+    std::vector<unsigned char> unsigned_chars(3, 'u');
+    std::string text = "text";
+    const std::string_view view = "view";
+    char array[2] = {'a', 'b'};
+    std::size_t sent = 0;
+    sent += pair.a.write(bytes);
+    sent += pair.a.write(std::span<const std::byte>(bytes));
+    sent += pair.a.write(std::as_bytes(std::span(text)));
+    sent += pair.a.write(unsigned_chars);
+    sent += pair.a.write(text);
+    sent += pair.a.write(view);
+    sent += pair.a.write("literal");
+    sent += pair.a.write(text.c_str());
+    sent += pair.a.write(array);
+    sent += pair.a.write({text.data(), 2});
+    std::error_code ec;
+    sent += pair.a.write(std::string("temporary"), ec);
+    EXPECT_FALSE(ec);
+    EXPECT_EQ(sent, 4u + 4 + 4 + 3 + 4 + 4 + 7 + 4 + 2 + 2 + 9);
+
+    std::size_t received = 0;
+    received += pair.b.read_full(bytes);
+    received += pair.b.read_full(std::span<std::byte>(bytes));
+    received += pair.b.read_full(unsigned_chars);
+    received += pair.b.read_full(text, ec);
+    received += pair.b.read_full(array);
+    received += pair.b.read_full(std::as_writable_bytes(std::span(array)));
+    std::string rest(sent - received, ' ');
+    received += pair.b.read_full(rest);
+    EXPECT_EQ(received, sent);
+    EXPECT_TRUE(rest.ends_with("viewliteraltextabtetemporary")) << rest;
+  });
+}
+
+TEST_P(tcp, the_end_of_the_stream_reads_as_zero_and_stays) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    pair.a.write("x");
+    pair.a.close();
+    std::array<char, 8> buffer;
+    EXPECT_EQ(pair.b.read(buffer), 1u);
+    EXPECT_EQ(pair.b.read(buffer), 0u);
+    EXPECT_EQ(pair.b.read(buffer), 0u);
+    EXPECT_EQ(pair.b.read_full(buffer), 0u);
+  });
+}
+
+TEST_P(tcp, read_full_stops_at_the_end_of_the_stream) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    pair.a.write("abc");
+    pair.a.shutdown_write();
+    std::array<char, 8> buffer;
+    std::error_code ec;
+    EXPECT_EQ(pair.b.read_full(buffer, ec), 3u);
+    EXPECT_FALSE(ec);
+  });
+}
+
+TEST_P(tcp, after_a_half_close_the_other_direction_goes_on) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    pair.a.write("question");
+    pair.a.shutdown_write();
+    EXPECT_EQ(test::read_all(pair.b), "question");
+    pair.b.write("answer");
+    pair.b.close();
+    EXPECT_EQ(test::read_all(pair.a), "answer");
+    EXPECT_EQ(error_of([&](std::error_code& ec) { pair.a.write("more", ec); }), std::errc::broken_pipe);
+  });
+}
+
+TEST_P(tcp, an_empty_read_or_write_returns_at_once) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    EXPECT_EQ(pair.a.read(std::span<std::byte>()), 0u);
+    EXPECT_EQ(pair.a.write(""), 0u);
+  });
+}
+
+TEST_P(tcp, a_large_write_waits_for_a_slow_reader_and_loses_nothing) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    std::string sent(test::scaled(24 << 20, 8 << 20, 4 << 20), '\0');
+    for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i * 31 >> 3);
+    test::crew crew;
+    crew.goroutine([&] {
+      EXPECT_EQ(pair.a.write(sent), sent.size());
+      pair.a.shutdown_write();
+    });
+    EXPECT_EQ(test::read_all(pair.b), sent);
+  });
+}
+
+TEST_P(tcp, parts_are_written_in_order_as_one) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    const std::string large(test::scaled(8 << 20, 2 << 20, 1 << 20), 'L');
+    test::crew crew;
+    crew.goroutine([&] {
+      EXPECT_EQ(pair.a.writev({"head", "", large, std::string_view("tail")}), large.size() + 8);
+      std::vector<weft::const_buffer> many(3000, "ab");
+      EXPECT_EQ(pair.a.writev(many), 6000u);
+      pair.a.close();
+    });
+    std::string expected = "head" + large + "tail";
+    for (int i = 0; i < 3000; ++i) expected += "ab";
+    EXPECT_EQ(test::read_all(pair.b), expected);
+  });
+}
+
+TEST_P(tcp, writes_at_the_same_time_do_not_interleave) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    constexpr int writers = 6;
+    constexpr int writes = 4;
+    const std::size_t size = test::scaled(700'000, 200'000, 100'000);
+    {
+      test::crew crew;
+      std::atomic<int> left = writers;
+      for (int i = 0; i < writers; ++i) {
+        crew.either(i, [&, i] {
+          const std::string block(size, static_cast<char>('a' + i));
+          for (int n = 0; n < writes; ++n) pair.a.write(block);
+          if (--left == 0) pair.a.shutdown_write();
+        });
+      }
+      const std::string all = test::read_all(pair.b);
+      ASSERT_EQ(all.size(), size * writers * writes);
+      for (std::size_t at = 0; at < all.size(); at += size) {
+        ASSERT_EQ(all.find_first_not_of(all[at], at), at + size == all.size() ? std::string::npos : all.find_first_not_of(all[at], at));
+        ASSERT_EQ(all.compare(at, size, std::string(size, all[at])), 0) << "block at " << at;
+      }
+    }
+  });
+}
+
+TEST_P(tcp, close_wakes_a_blocked_reader_a_blocked_writer_and_those_behind_them) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    test::crew crew;
+    std::atomic<int> canceled = 0;
+    std::atomic<int> started = 0;
+    for (int i = 0; i < 3; ++i) {
+      crew.either(i, [&] {
+        std::array<char, 4> buffer;
+        ++started;
+        canceled += error_of([&](std::error_code& ec) { pair.a.read(buffer, ec); }) == std::errc::operation_canceled;
+      });
+      crew.either(i, [&] {
+        const std::string much(std::size_t{32} << 20, 'x');
+        ++started;
+        canceled += error_of([&](std::error_code& ec) { pair.a.write(much, ec); }) == std::errc::operation_canceled;
+      });
+    }
+    test::await([&] { return started == 6; });
+    pair.a.close();
+    pair.a.close();
+    crew.wait();
+    EXPECT_EQ(canceled, 6);
+    EXPECT_FALSE(pair.a.is_open());
+    EXPECT_EQ(pair.a.native_handle(), -1);
+    EXPECT_EQ(error_of([&](std::error_code& ec) { pair.a.write("x", ec); }), std::errc::operation_canceled);
+  });
+}
+
+TEST_P(tcp, a_connection_may_be_destroyed_while_another_goroutine_is_blocked_on_it) {
+  here([] {
+    for (int i = 0; i < 20; ++i) {
+      connected_pair pair = pair_of_conns();
+      auto doomed = std::make_unique<net::conn>(std::move(pair.a));
+      net::conn* const seen = doomed.get();
+      test::crew crew;
+      std::atomic<bool> started = false;
+      crew.either(i, [&] {
+        std::array<char, 4> buffer;
+        std::error_code ec;
+        started = true;
+        seen->read(buffer, ec);
+        EXPECT_EQ(ec, std::errc::operation_canceled);
+      });
+      test::await([&] { return started.load(); });
+      test::await_io_wait();
+      doomed.reset();
+    }
+  });
+}
+
+TEST_P(tcp, close_wakes_every_accept) {
+  here([] {
+    net::listener listener = net::listen_tcp("127.0.0.1:0");
+    test::crew crew;
+    std::atomic<int> canceled = 0;
+    for (int i = 0; i < 4; ++i) {
+      crew.either(i, [&] {
+        try {
+          listener.accept();
+        } catch (const std::system_error& e) {
+          canceled += e.code() == std::errc::operation_canceled;
+        }
+      });
+    }
+    test::await_io_wait();
+    listener.close();
+    listener.close();
+    crew.wait();
+    EXPECT_EQ(canceled, 4);
+  });
+}
+
+TEST_P(tcp, a_deadline_in_the_past_fails_at_once_even_if_there_is_data) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    pair.b.write("data");
+    pair.a.set_deadline(clock::now() - 1s);
+    std::array<char, 4> buffer;
+    EXPECT_EQ(error_of([&](std::error_code& ec) { pair.a.read(buffer, ec); }), std::errc::timed_out);
+    EXPECT_EQ(error_of([&](std::error_code& ec) { pair.a.write("x", ec); }), std::errc::timed_out);
+    pair.a.set_deadline(clock::time_point::max());
+    EXPECT_EQ(pair.a.read_full(buffer), 4u);
+    EXPECT_EQ(pair.a.write("x"), 1u);
+  });
+}
+
+TEST_P(tcp, a_deadline_ends_a_read_that_waits_and_the_connection_can_be_used_again) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    std::array<char, 4> buffer;
+    for (int i = 0; i < 3; ++i) {
+      const auto before = clock::now();
+      pair.a.set_read_deadline(before + 3ms);
+      EXPECT_EQ(error_of([&](std::error_code& ec) { pair.a.read(buffer, ec); }), std::errc::timed_out);
+      EXPECT_GE(clock::now() - before, 3ms);
+      EXPECT_EQ(error_of([&](std::error_code& ec) { pair.a.read(buffer, ec); }), std::errc::timed_out);
+      EXPECT_EQ(pair.a.write("w"), 1u);  // the other direction has none
+      pair.a.set_read_deadline(clock::time_point::max());
+      pair.b.write("1234");
+      EXPECT_EQ(pair.a.read_full(buffer), 4u);
+    }
+  });
+}
+
+TEST_P(tcp, a_deadline_ends_a_write_that_waits) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    const std::string much(std::size_t{32} << 20, 'x');
+    pair.a.set_write_deadline(clock::now() + 5ms);
+    std::error_code ec;
+    const std::size_t written = pair.a.write(much, ec);
+    EXPECT_EQ(ec, std::errc::timed_out);
+    EXPECT_LT(written, much.size());
+    pair.a.set_write_deadline(clock::time_point::max());
+    pair.a.close();
+    EXPECT_EQ(test::read_all(pair.b).size(), written);
+  });
+}
+
+TEST_P(tcp, a_deadline_that_is_moved_holds_for_a_read_under_way) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    test::crew crew;
+    std::atomic<bool> ended = false;
+    crew.goroutine([&] {
+      std::array<char, 4> buffer;
+      EXPECT_EQ(error_of([&](std::error_code& ec) { pair.a.read(buffer, ec); }), std::errc::timed_out);
+      ended = true;
+    });
+    test::await_io_wait();
+    pair.a.set_read_deadline(clock::now() + 1h);
+    pair.a.set_read_deadline(clock::time_point::max());
+    pair.a.set_read_deadline(clock::now() + 1h);
+    EXPECT_FALSE(ended);
+    pair.a.set_read_deadline(clock::now() - 1ms);
+    crew.wait();
+    EXPECT_TRUE(ended);
+  });
+}
+
+TEST_P(tcp, a_deadline_of_the_system_clock_is_fine) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    std::array<char, 4> buffer;
+    pair.a.set_deadline(std::chrono::system_clock::now() + 2ms);
+    EXPECT_EQ(error_of([&](std::error_code& ec) { pair.a.read(buffer, ec); }), std::errc::timed_out);
+    pair.a.set_deadline(std::chrono::system_clock::time_point::max());
+    pair.b.write("1234");
+    EXPECT_EQ(pair.a.read_full(buffer), 4u);
+  });
+}
+
+TEST_P(tcp, accept_has_a_deadline_too) {
+  here([] {
+    net::listener listener = net::listen_tcp("127.0.0.1:0");
+    listener.set_deadline(clock::now() + 2ms);
+    EXPECT_EQ(error_of([&](std::error_code& ec) { listener.accept(ec); }), std::errc::timed_out);
+    listener.set_deadline(clock::time_point::max());
+    test::crew crew;
+    crew.goroutine([&] { net::dial_tcp(listener.local_address().to_string()); });
+    EXPECT_TRUE(listener.accept());
+  });
+}
+
+TEST_P(tcp, addresses_are_those_of_the_other_side) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    EXPECT_EQ(pair.a.local_address(), pair.b.remote_address());
+    EXPECT_EQ(pair.b.local_address(), pair.a.remote_address());
+    EXPECT_NE(pair.a.local_address(), pair.a.remote_address());
+    EXPECT_EQ(pair.a.local_address().host(), "127.0.0.1");
+    EXPECT_EQ(pair.a.local_address().to_string(), "127.0.0.1:" + std::to_string(pair.a.local_address().port()));
+  });
+}
+
+TEST_P(tcp, nobody_listening_is_connection_refused) {
+  here([] {
+    const std::string gone = net::listen_tcp("127.0.0.1:0").local_address().to_string();
+    EXPECT_EQ(error_of([&](std::error_code& ec) { net::dial_tcp(gone, ec); }), std::errc::connection_refused);
+    EXPECT_THROW(net::dial_tcp(gone), std::system_error);
+  });
+}
+
+TEST_P(tcp, a_port_in_use_cannot_be_listened_on_unless_it_is_shared) {
+  here([] {
+    net::listener first = net::listen_tcp("127.0.0.1:0");
+    const std::string where = first.local_address().to_string();
+    EXPECT_EQ(error_of([&](std::error_code& ec) { net::listen_tcp(where, ec); }), std::errc::address_in_use);
+    net::listener shared = net::listen_tcp("127.0.0.1:0", {.reuse_port = true});
+    EXPECT_NO_THROW(net::listen_tcp(shared.local_address().to_string(), {.reuse_port = true}));
+  });
+}
+
+TEST_P(tcp, a_listener_without_a_host_takes_both_families) {
+  here([] {
+    net::listener listener = net::listen_tcp(":0");
+    const std::string port = std::to_string(listener.local_address().port());
+    for (const char* host : {"127.0.0.1:", "[::1]:"}) {
+      std::error_code ec;
+      net::conn out = net::dial_tcp(host + port, ec);
+      if (ec == std::errc::address_family_not_supported || ec == std::errc::address_not_available) continue;  // no IPv6 here
+      ASSERT_FALSE(ec) << host << ": " << ec.message();
+      net::conn in = listener.accept();
+      EXPECT_EQ(in.remote_address(), out.local_address()) << host;
+    }
+    EXPECT_TRUE(net::dial_tcp(listener.local_address().to_string())) << "its own address can be dialed";
+    EXPECT_TRUE(net::dial_tcp(":" + port));
+  });
+}
+
+TEST_P(tcp, names_are_looked_up) {
+  here([] {
+    net::listener listener = net::listen_tcp("localhost:0");
+    const std::string where = "localhost:" + std::to_string(listener.local_address().port());
+    EXPECT_TRUE(net::dial_tcp(where));
+    EXPECT_TRUE(net::dial_tcp(where, {.timeout = 60s}));
+    EXPECT_TRUE(net::dial_tcp(where, {.fallback_delay = 0ns}));
+    EXPECT_THROW(net::dial_tcp("no-such-host.invalid:1"), std::system_error);
+  });
+}
+
+TEST(tcp_address, what_is_no_address_is_an_invalid_argument) {
+  for (const char* text : {"", "127.0.0.1", "::1:80", "[::1]", "[::1]80", "host:1:2"}) {
+    EXPECT_EQ(error_of([&](std::error_code& ec) { net::listen_tcp(text, ec); }), std::errc::invalid_argument) << text;
+    EXPECT_EQ(error_of([&](std::error_code& ec) { net::dial_tcp(text, ec); }), std::errc::invalid_argument) << text;
+  }
+}
+
+TEST(tcp_address, addresses_are_compared_and_written_as_people_write_them) {
+  EXPECT_EQ(net::address::parse("127.0.0.1:80").to_string(), "127.0.0.1:80");
+  EXPECT_EQ(net::address::parse("[::1]:80").to_string(), "[::1]:80");
+  EXPECT_EQ(net::address::parse("[::ffff:10.0.0.1]:80").to_string(), "10.0.0.1:80");
+  EXPECT_EQ(net::address::parse("[::1]:80").host(), "::1");
+  EXPECT_EQ(net::address::parse("[::1]:80").port(), 80);
+  EXPECT_EQ(net::address::parse("1.2.3.4:5"), net::address::parse("1.2.3.4:5"));
+  EXPECT_LT(net::address::parse("1.2.3.4:5"), net::address::parse("1.2.3.4:6"));
+  EXPECT_LT(net::address::parse("1.2.3.4:5"), net::address::parse("2.0.0.0:1"));
+  EXPECT_EQ(net::address().to_string(), "");
+  EXPECT_THROW(net::address::parse("localhost:1"), std::system_error);
+}
+
+int option(const net::conn& c, int level, int name) {
+  int value = -1;
+  socklen_t size = sizeof value;
+  ::getsockopt(c.native_handle(), level, name, &value, &size);
+  return value;
+}
+
+TEST_P(tcp, no_delay_and_keep_alive_are_on_by_default_on_both_sides) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    for (net::conn* c : {&pair.a, &pair.b}) {
+      EXPECT_NE(option(*c, IPPROTO_TCP, TCP_NODELAY), 0);
+      EXPECT_NE(option(*c, SOL_SOCKET, SO_KEEPALIVE), 0);
+      EXPECT_EQ(option(*c, IPPROTO_TCP, TCP_KEEPIDLE), 15);
+      c->set_no_delay(false);
+      EXPECT_EQ(option(*c, IPPROTO_TCP, TCP_NODELAY), 0);
+      c->set_keep_alive(0s);
+      EXPECT_EQ(option(*c, SOL_SOCKET, SO_KEEPALIVE), 0);
+    }
+    net::listener listener = net::listen_tcp("127.0.0.1:0", {.no_delay = false, .keep_alive = 0s});
+    net::conn out = net::dial_tcp(listener.local_address().to_string(), {.no_delay = false, .keep_alive = 0s});
+    net::conn in = listener.accept();
+    for (net::conn* c : {&in, &out}) {
+      EXPECT_EQ(option(*c, IPPROTO_TCP, TCP_NODELAY), 0);
+      EXPECT_EQ(option(*c, SOL_SOCKET, SO_KEEPALIVE), 0);
+    }
+  });
+}
+
+TEST_P(tcp, a_connection_goes_on_after_its_descriptor_was_shown) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    const int copy = ::dup(pair.b.native_handle());
+    std::array<char, 64> buffer;
+    for (int i = 0; i < 3; ++i) {
+      pair.a.write("ping");
+      EXPECT_EQ(pair.b.read_full(std::span(buffer).first(4)), 4u);
+    }
+    pair.b.close();
+    ::close(copy);
+    EXPECT_EQ(pair.a.read(buffer), 0u);
+  });
+}
+
+// A dial that nobody answers: the listener's queue is full.
+TEST_P(tcp, a_dial_that_is_not_answered_ends_with_its_timeout) {
+  here([] {
+    net::listener listener = net::listen_tcp("127.0.0.1:0", {.backlog = 0});
+    const std::string where = listener.local_address().to_string();
+    std::vector<net::conn> waiting;
+    std::error_code ec;
+    for (int i = 0; i < 64 && !ec; ++i) waiting.push_back(net::dial_tcp(where, {.timeout = 30ms}, ec));
+    EXPECT_EQ(ec, std::errc::timed_out);
+  });
+}
+
+TEST_P(tcp, a_connection_reset_by_the_peer_is_an_error_and_not_the_end_of_the_stream) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    const linger abort_on_close{1, 0};
+    ::setsockopt(pair.b.native_handle(), SOL_SOCKET, SO_LINGER, &abort_on_close, sizeof abort_on_close);
+    test::crew crew;
+    crew.goroutine([&] {
+      std::array<char, 4> buffer;
+      EXPECT_EQ(error_of([&](std::error_code& ec) { pair.a.read(buffer, ec); }), std::errc::connection_reset);
+    });
+    test::await_io_wait();
+    pair.b.close();
+  });
+}
+
+// Data and the end of the stream may come in one event. A reader with a larger buffer than the data must not wait for
+// another.
+TEST_P(tcp, the_end_of_the_stream_is_seen_however_it_arrives) {
+  here([] {
+    net::listener listener = net::listen_tcp("127.0.0.1:0");
+    const std::string where = listener.local_address().to_string();
+    for (int i = 0; i < 200; ++i) {
+      net::conn out = net::dial_tcp(where);
+      net::conn in = listener.accept();
+      test::crew crew;
+      std::string received;
+      crew.goroutine([&] { received = test::read_all(in); });
+      if (i % 2 != 0) weft::yield();
+      out.write("data");
+      if (i % 3 == 0) weft::yield();
+      out.close();
+      crew.wait();
+      ASSERT_EQ(received, "data") << i;
+    }
+  });
+}
+
+TEST_P(tcp, urgent_data_does_not_stop_a_reader) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    std::string received;
+    test::crew crew;
+    crew.goroutine([&] { received = test::read_all(pair.b); });
+    test::await_io_wait();
+    for (int i = 0; i < 20; ++i) {
+      pair.a.write("before");
+      ::send(pair.a.native_handle(), "!", 1, MSG_OOB);
+      pair.a.write("after");
+    }
+    pair.a.close();
+    crew.wait();
+    EXPECT_GE(received.size(), 20u * 11);  // an urgent byte that another one overtakes becomes an ordinary one
+  });
+}
+
+TEST_P(tcp, one_byte_at_a_time_arrives_as_well) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    constexpr int n = 2000;
+    test::crew crew;
+    crew.goroutine([&] {
+      for (int i = 0; i < n; ++i) pair.a.write({"x", 1});
+      pair.a.close();
+    });
+    EXPECT_EQ(test::read_all(pair.b).size(), std::size_t{n});
+  });
+}
+
+TEST_P(tcp, a_round_trip_after_the_other_works) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    const int rounds = static_cast<int>(test::scaled(2000, 500, 300));
+    test::crew crew;
+    crew.goroutine([&] {
+      std::array<char, 256> buffer;
+      while (const std::size_t n = pair.b.read(buffer)) pair.b.write({buffer.data(), n});
+    });
+    std::array<char, 256> buffer;
+    for (int i = 0; i < rounds; ++i) {
+      const std::string text = std::to_string(i);
+      pair.a.write(text);
+      ASSERT_EQ(pair.a.read_full(std::span(buffer).first(text.size())), text.size());
+      ASSERT_EQ(std::string_view(buffer.data(), text.size()), text);
+    }
+    pair.a.close();
+  });
+}
+
+TEST(tcp_idle, a_waiting_reader_holds_no_thread_and_costs_no_cpu) {
+  weft::run(
+      [] {
+        net::listener listener = net::listen_tcp("127.0.0.1:0");
+        std::vector<net::conn> ins;
+        std::vector<net::conn> outs;
+        weft::wait_group readers;
+        for (int i = 0; i < 100; ++i) {
+          outs.push_back(net::dial_tcp(listener.local_address().to_string()));
+          ins.push_back(listener.accept());
+        }
+        for (net::conn& c : ins) {
+          readers.go([&c] {
+            char byte;
+            EXPECT_EQ(c.read({&byte, 1}), 0u);
+          });
+        }
+        test::await_io_waits(100);
+        EXPECT_LE(weft::runtime::num_thread(), 6u);
+        const auto polls = weft::runtime::read_sched_stats().netpolls;
+        rusage before{};
+        ::getrusage(RUSAGE_SELF, &before);
+        weft::sleep_for(200ms);
+        rusage after{};
+        ::getrusage(RUSAGE_SELF, &after);
+        const auto used = [](const rusage& u) { return u.ru_utime.tv_sec * 1'000'000 + u.ru_utime.tv_usec + u.ru_stime.tv_sec * 1'000'000 + u.ru_stime.tv_usec; };
+        if (!test::under_sanitizer) {
+          EXPECT_LT(used(after) - used(before), 20'000);
+        }
+        EXPECT_LT(weft::runtime::read_sched_stats().netpolls - polls, 20u);
+        outs.clear();
+        readers.wait();
+      },
+      {.procs = 2});
+}
+
+TEST(tcp_errors, a_default_constructed_connection_is_a_bad_file_descriptor) {
+  net::conn c;
+  char byte;
+  EXPECT_FALSE(c);
+  EXPECT_EQ(error_of([&](std::error_code& ec) { c.read({&byte, 1}, ec); }), std::errc::bad_file_descriptor);
+  EXPECT_EQ(c.native_handle(), -1);
+  c.close();
+  c.set_deadline(clock::now());
+}
+
+TEST(tcp_errors, accept_waits_while_the_process_is_out_of_descriptors) {
+  weft::run([] {
+    net::listener listener = net::listen_tcp("127.0.0.1:0");
+    net::conn out = net::dial_tcp(listener.local_address().to_string());
+    rlimit before{};
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    const int lowest_free = ::dup(0);
+    ::close(lowest_free);
+    const rlimit tight{static_cast<rlim_t>(lowest_free), before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &tight);
+    std::atomic<bool> accepted = false;
+    weft::wait_group all;
+    all.go([&] {
+      net::conn in = listener.accept();
+      accepted = true;
+    });
+    test::await_io_wait();
+    EXPECT_FALSE(accepted);
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    all.wait();
+    EXPECT_TRUE(accepted);
+  });
+}
+
+}  // namespace
