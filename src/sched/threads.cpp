@@ -62,6 +62,7 @@ void retire_thread(machine* m) noexcept {
   gmp::set_current_machine(nullptr);
   drop_signal_stack();
   m->ends = false;
+  m->tid = 0;  // a thread of somebody else's may get it
   sched.threads.fetch_sub(1, std::memory_order_relaxed);
   base::lock_guard guard(sched.lock);
   --sched.machines;
