@@ -73,6 +73,9 @@ struct alignas(64) machine {
   base::random rng{0};
   std::uint32_t id = 0;
   base::peekable_value<std::int32_t> tid{0};
+  // On `park`, or without a thread, and with nothing in its hands; P and goroutine are handed over before it is woken. Not
+  // in the poller. [machine.asleep]
+  std::atomic<bool> asleep{false};
   pthread_t thread{};
 };
 

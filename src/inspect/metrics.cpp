@@ -19,12 +19,13 @@ struct by_state {
 };
 
 // From what is at hand without looking at any goroutine: the sums need not match to the last one.
-by_state count_states(std::uint64_t goroutines) {
+by_state count_states(std::uint64_t goroutines, std::uint64_t stopped_in_place) {
   by_state n;
   for (const gmp::machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
     if (m->curg == nullptr) continue;
     (m->revoked.load(std::memory_order_relaxed) == gmp::p_in_call ? n.in_calls : n.running) += 1;
   }
+  n.running -= std::min(n.running, stopped_in_place);  // the global queue counts them
   n.runnable = sched.global_size.load(std::memory_order_relaxed);
   for (int i = 0; i < sched.procs.load(std::memory_order_acquire); ++i) {
     const gmp::processor* p = weft::sched::processor_at(i);
@@ -61,6 +62,17 @@ constexpr counter_name counters[] = {
     {"/weft/handoffs:events", "Ps given from one thread to another.", &sched_stats::handoffs},
     {"/weft/parks:events", "Times that a goroutine began to wait.", &sched_stats::parks},
     {"/weft/preemptions/cooperative:events", "Goroutines that gave way at a call into weft.", &sched_stats::preempted},
+    {"/weft/netpoll/by-sysmon:events", "Looks at the network by sysmon, because nobody else did.", &sched_stats::netpolls_by_sysmon},
+    {"/weft/netpoll/events:events", "Events that the poller reported.", &sched_stats::netpoll_events},
+    {"/weft/netpoll/looks:events", "Looks at the network without waiting.", &sched_stats::netpolls},
+    {"/weft/netpoll/readied:goroutines", "Goroutines that the poller made runnable.", &sched_stats::netpoll_readied},
+    {"/weft/netpoll/waits:events", "Sleeps of a thread in the poller.", &sched_stats::netpoll_waits},
+    {"/weft/preemptions/async:events", "Goroutines stopped in place by a signal.", &sched_stats::stops_in_place},
+    {"/weft/preemptions/backlog:events", "Goroutines asked to give way for filling the global queue too fast.", &sched_stats::backlog_preemptions},
+    {"/weft/preemptions/blocked:events", "Ps taken from code that slept in the kernel.", &sched_stats::preempted_blocked},
+    {"/weft/preemptions/rotations:events", "Ps handed straight to a goroutine that was stopped in place.", &sched_stats::rotations},
+    {"/weft/preemptions/running:events", "Ps taken from code that computed on and on.", &sched_stats::preempted_running},
+    {"/weft/preemptions/signals:events", "Signals sent to stop a goroutine in place.", &sched_stats::preempt_signals},
     {"/weft/preemptions/requested:events", "Time slices that sysmon ended.", &sched_stats::slices_ended},
     {"/weft/readied:events", "Times that a waiting goroutine was made runnable.", &sched_stats::readied},
     {"/weft/runqueue/global-batches:events", "Fair shares taken from the global queue.", &sched_stats::global_batches},
@@ -177,7 +189,7 @@ double histogram::quantile(double q) const {
 
 std::vector<metric> read_metrics() {
   const sched_stats s = read_sched_stats();
-  const by_state n = count_states(s.goroutines);
+  const by_state n = count_states(s.goroutines, s.stopped_in_place);
   list l;
   for (const counter_name& c : counters) l.count(c.name, c.description, s.*c.member);
   l.gauge("/sched/gomaxprocs:threads", "Ps: how many goroutines can run at the same time.", static_cast<std::uint64_t>(s.procs));
@@ -193,6 +205,9 @@ std::vector<metric> read_metrics() {
   l.times("/sched/pauses/total/other:seconds", "From the wish to stop the world until it went on.", sched.pause_times);
   l.total_seconds("/sync/mutex/wait/total:seconds", "Time that goroutines and threads were parked in mutex::lock().",
                   sched.mutex_wait_ns.load(std::memory_order_relaxed));
+  l.gauge("/weft/goroutines/loose:goroutines", "Goroutines that compute without a P.", s.loose);
+  l.gauge("/weft/goroutines/stopped-in-place:goroutines", "Goroutines stopped in place, each with its thread.", s.stopped_in_place);
+  l.gauge("/weft/netpoll/waiting:goroutines", "Goroutines and threads that wait for a descriptor.", s.io_waiting);
   l.gauge("/weft/procs/idle:threads", "Ps without work.", static_cast<std::uint64_t>(std::max(s.idle_procs, 0)));
   l.gauge("/weft/runqueue/global:goroutines", "Goroutines in the global queue.", s.global_queue);
   l.gauge("/weft/threads/spinning:threads", "Threads that look for work.", static_cast<std::uint64_t>(std::max(s.spinning_threads, 0)));

@@ -186,7 +186,7 @@ void sleep_machine(machine* m) noexcept {
     put_idle_machine(m);
   }
   sched.idle_sleeps.fetch_add(1, std::memory_order_relaxed);
-  m->park.sleep();
+  sleep_with_nothing(m);
   acquire(m, m->next_p);
   m->next_p = nullptr;
 }

@@ -41,6 +41,13 @@ void become_spinning(machine* m) noexcept;
 // A spinner found work. If it was the last one, somebody else must look from now on.
 void stop_spinning_with_work(machine* m) noexcept;
 
+// On `park`. [machine.asleep] release: whatever the M had is where others find it.
+inline void sleep_with_nothing(machine* m) noexcept {
+  m->asleep.store(true, std::memory_order_release);
+  m->park.sleep();
+  m->asleep.store(false, std::memory_order_relaxed);
+}
+
 // Sleeps until somebody hands a P to this M, and takes it.
 void sleep_machine(machine* m) noexcept;
 

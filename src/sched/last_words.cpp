@@ -1,9 +1,10 @@
 // A deadlock is when all of this holds at one moment:
-//   - run() is under way and its main goroutine has not ended
+//   - run() is under way, its thread waits for the main goroutine, and that has not ended
 //   - every P is idle (so no queue has a goroutine, and no M runs a timer)
 //   - no timer is pending
-//   - no M has a goroutine: one in a blocking call may come back
 //   - nobody waits for a descriptor
+//   - every M sleeps: so none has a goroutine in a blocking call, or in its hands, on the way from one queue to another
+//     (nor has sysmon)
 //   - the process has no threads but the runtime's and the one that waits in run()
 // Only a goroutine, a timer, a descriptor or a thread can make a goroutine runnable, so it stays that way. "At one moment"
 // is made sure of by looking twice, with a count in between that everything that starts or wakes a goroutine changes.
@@ -121,10 +122,36 @@ bool outside_thread_exists() {
   return seen == 0;
 }
 
+enum class idle { no, but_for_the_poller, yes };
+
+// [machine.asleep] acquire: what the M did before it fell asleep, a goroutine that it put into a queue say, is seen here
+idle idleness() noexcept {
+  if (sched.run_thread.load(std::memory_order_acquire) <= 0 || sched.life.load(std::memory_order_acquire) != phase::running) return idle::no;
+  if (count_goroutines() == 0 && !sched.main_exited.load(std::memory_order_acquire)) return idle::no;
+  // In the order in which a goroutine goes from hand to hand: it is taken from a timer or a descriptor, by an M or sysmon,
+  // put into a queue, and run by who has a P. So it is seen in one place or the next.
+  if (next_timer() != 0 || poll::any_waiter()) return idle::no;
+  base::lock_guard guard(sched.lock);
+  int awake = 0;
+  for (const machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
+    if (m->curg != nullptr) return idle::no;
+    awake += !m->asleep.load(std::memory_order_acquire);
+  }
+  const bool in_poller = sched.poll_until.load(std::memory_order_seq_cst) != 0;
+  if (awake > (in_poller ? 1 : 0) || sched.sysmon_delivers.load(std::memory_order_acquire)) return idle::no;
+  if (sched.stopping.load(std::memory_order_relaxed) || sched.global_size.load(std::memory_order_relaxed) != 0) return idle::no;
+  if (sched.idle_ps.load(std::memory_order_seq_cst) != sched.procs.load(std::memory_order_acquire)) return idle::no;
+  return awake == 0 ? idle::yes : idle::but_for_the_poller;
+}
+
 void check_for_deadlock() {
   const std::uint64_t before = activity();
-  if (!may_be_deadlocked() || outside_thread_exists()) return;
-  if (!may_be_deadlocked() || activity() != before) return;
+  const idle first = idleness();
+  // It waits for a timer that was stopped, or has a goroutine in its hands: it looks again, and sleeps where it should, and
+  // the next check tells.
+  if (first == idle::but_for_the_poller) poll::interrupt();
+  if (first != idle::yes || outside_thread_exists()) return;
+  if (idleness() != idle::yes || activity() != before) return;
   if (sched.main_exited.load(std::memory_order_acquire) && count_goroutines() == 0) {
     end_with_report("fatal error: no goroutines (main called exit_goroutine) - deadlock!");
   }
@@ -144,18 +171,7 @@ void install_quit_handler() noexcept {
   ::sigaction(SIGQUIT, &action, nullptr);
 }
 
-bool may_be_deadlocked() noexcept {
-  if (sched.run_thread.load(std::memory_order_acquire) == 0 || sched.life.load(std::memory_order_acquire) != phase::running) return false;
-  if (count_goroutines() == 0 && !sched.main_exited.load(std::memory_order_acquire)) return false;
-  if (next_timer() != 0 || poll::any_waiter()) return false;
-  base::lock_guard guard(sched.lock);
-  if (sched.stopping.load(std::memory_order_relaxed) || sched.global_size.load(std::memory_order_relaxed) != 0) return false;
-  if (sched.idle_ps.load(std::memory_order_seq_cst) != sched.procs.load(std::memory_order_acquire)) return false;
-  for (const machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
-    if (m->curg != nullptr) return false;
-  }
-  return true;
-}
+bool may_be_deadlocked() noexcept { return idleness() != idle::no; }
 
 void request_deadlock_check() noexcept {
   requested.deadlock_check.store(true, std::memory_order_release);  // [last_words.request]

@@ -127,7 +127,7 @@ void after_main(machine* m, goroutine* from, const gmp::after_switch& self) noex
 
 // The main goroutine does not end like the others: who waits in run() must not go on before it is off its stack.
 [[noreturn]] void end_main(main_frame* frame) noexcept {
-  sched.run_thread.store(0, std::memory_order_release);
+  sched.run_thread.store(run_thread_none, std::memory_order_release);
   goroutine* self = current_machine()->curg;
   if (self->locals != nullptr) self->destroy_locals(std::exchange(self->locals, nullptr));
   machine* m = enter();
@@ -212,9 +212,12 @@ void run_main(const options& o, void (*body)(void*), void* argument) {
     run_active = true;
     frame.home = adopt_main_thread();
     sched::sched.main_exited.store(false, std::memory_order_relaxed);
-    sched::sched.run_thread.store(::gettid(), std::memory_order_release);  // until the main goroutine ends
+    sched::sched.run_thread.store(run_thread_starting, std::memory_order_release);
     submit_main(&frame);
   }
+  // From here on this thread only waits; unless the main goroutine has ended already.
+  std::int32_t starting = run_thread_starting;
+  sched::sched.run_thread.compare_exchange_strong(starting, ::gettid(), std::memory_order_acq_rel, std::memory_order_relaxed);
   serve_main(frame.home, frame.ended_here);
   {
     std::lock_guard guard(lifecycle_lock);

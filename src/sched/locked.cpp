@@ -55,7 +55,7 @@ void give_up_processor(machine* m) noexcept {
 void serve_locked(machine* m) noexcept {
   goroutine* g = m->locked_g;
   give_up_processor(m);
-  m->park.sleep();
+  sleep_with_nothing(m);
   acquire(m, std::exchange(m->next_p, nullptr));
   switch_from_g0(m, g);
 }
@@ -74,7 +74,7 @@ machine* adopt_main_thread() noexcept {
 
 void serve_main(machine* m, const bool& ended_here) noexcept {
   for (;;) {
-    m->park.sleep();
+    sleep_with_nothing(m);
     processor* p = std::exchange(m->next_p, nullptr);
     if (p == nullptr) return;  // it ended, on another thread
     gmp::exception_state callers;  // run() may have been called in a catch block

@@ -196,9 +196,12 @@ bool poller_is_missing() noexcept {
 
 void poll_for_all() noexcept {
   poll::events found;
-  if (!poll_now(found)) return;
-  sched.poll_by_sysmon.fetch_add(1, std::memory_order_relaxed);
-  ready_anywhere(found.ready);
+  sched.sysmon_delivers.store(true, std::memory_order_seq_cst);
+  if (poll_now(found)) {
+    sched.poll_by_sysmon.fetch_add(1, std::memory_order_relaxed);
+    ready_anywhere(found.ready);
+  }
+  sched.sysmon_delivers.store(false, std::memory_order_release);
 }
 
 }  // namespace weft::sched

@@ -34,6 +34,8 @@ inline constexpr std::uint32_t fairness_ticks = 61;
 // The life of the runtime. Changed under `lifecycle` (lifecycle.cpp).
 enum class phase : std::uint32_t { down, running, frozen };
 
+inline constexpr std::int32_t run_thread_none = 0, run_thread_starting = -1;
+
 struct scheduler {
   // Read whenever something becomes runnable; written when Ms fall asleep and wake up.
   alignas(64) std::atomic<std::int32_t> idle_ps{0};
@@ -82,12 +84,16 @@ struct scheduler {
   std::atomic<std::int64_t> coarse_now{0};        // written by sysmon
   std::atomic<std::int32_t> threads{0};           // all threads of the runtime
   std::atomic<std::int64_t> poll_until{0};        // until when an M sleeps in the poller; 0: none does
+  // The thread that waits in run() for the main goroutine, and does nothing else:
+  //   none --run()--> starting --run(), once main is in a queue--> its number --the main goroutine, at its end--> none
+  // or straight from starting to none, if main was faster.
+  std::atomic<std::int32_t> run_thread{run_thread_none};
   std::atomic<bool> polling{false};               // somebody polls without waiting
   std::atomic<std::int64_t> poller_left{0};       // when the poller was left with events; 0: somebody has been there since
   std::atomic<bool> poller_stays_away{false};     // the last time, that took long
   std::atomic<std::uint64_t> polls{0}, poll_waits{0}, poll_events{0}, poll_readied{0}, poll_by_sysmon{0};
   std::atomic<std::uint64_t> stops_in_place{0}, preempt_signals{0}, revoked_running{0}, revoked_blocked{0}, rotations{0};
-  std::atomic<std::int32_t> run_thread{0};        // the thread that waits in run() for the main goroutine; 0: none
+  std::atomic<bool> sysmon_delivers{false};       // it may have goroutines in its hands
   std::atomic<bool> main_exited{false};           // by exit_goroutine()
   std::atomic<std::int64_t> mutex_wait_ns{0};     // in mutex::lock(), by those who had to park
   std::atomic<std::int64_t> stop_began{0};        // of the world

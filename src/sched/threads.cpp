@@ -62,11 +62,13 @@ void retire_thread(machine* m) noexcept {
   gmp::set_current_machine(nullptr);
   drop_signal_stack();
   m->ends = false;
+  m->tid = 0;  // a thread of somebody else's may get it
   sched.threads.fetch_sub(1, std::memory_order_relaxed);
   base::lock_guard guard(sched.lock);
   --sched.machines;
   m->idle_link = sched.ended_ms;
   sched.ended_ms = m;
+  m->asleep.store(true, std::memory_order_release);  // [machine.asleep]
 }
 
 void* machine_thread(void* argument) {
@@ -74,6 +76,7 @@ void* machine_thread(void* argument) {
   machine* m = start->m;
   const bool spinning = start->spinning;
   delete start;
+  m->asleep.store(false, std::memory_order_relaxed);
   adopt_thread(m);
   gmp::set_current_machine(m);
   name_thread("weft-m", m->id);

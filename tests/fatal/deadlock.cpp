@@ -22,11 +22,14 @@ bool has(const test::outcome& end, const std::string& text) { return end.err.fin
 
 const char* const asleep = "fatal error: all goroutines are asleep - deadlock!\n\n";
 
-// The thread sanitizer has a thread of its own, which cannot be told from one of the program's.
+// The thread sanitizer has a thread of its own, which cannot be told from one of the program's. And it holds a signal back
+// until the thread that got it calls a function that it knows, which one that sleeps on a futex of ours never does.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool sees_deadlocks = false;
+constexpr bool gets_signals = false;
 #else
 constexpr bool sees_deadlocks = true;
+constexpr bool gets_signals = true;
 #endif
 
 void expect_deadlock(const test::outcome& end, const std::string& reason) {
@@ -183,7 +186,7 @@ TEST(a_deadlock, is_found_once_the_last_thread_from_outside_has_ended) {
 }
 
 const test::scenario many_short_runs("many_short_runs", [] {
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 5000; ++i) {
     weft::run(
         [] {
           weft::chan<int> c;
@@ -220,6 +223,7 @@ const test::scenario is_told_to_quit("is_told_to_quit", [] {
 });
 
 TEST(sigquit, dumps_all_goroutines_and_exits_with_2) {
+  if (!gets_signals) GTEST_SKIP();
   const auto end = is_told_to_quit.run();
   EXPECT_EQ(end.exit_code, 2) << end;
   EXPECT_TRUE(end.err.starts_with("SIGQUIT: quit\n\n")) << end;
@@ -245,6 +249,7 @@ const test::scenario quits_while_busy("quits_while_busy", [] {
 });
 
 TEST(sigquit, works_although_goroutines_compute_and_never_call_into_weft) {
+  if (!gets_signals) GTEST_SKIP();
   const auto end = quits_while_busy.run();
   EXPECT_EQ(end.exit_code, 2) << end;
   EXPECT_TRUE(has(end, " [running]:\n")) << end;
