@@ -39,6 +39,22 @@ class AtMost:
         return weft <= self.limit
 
 
+@dataclass(frozen=True)
+class Beside:
+    """weft must be this many times better than Go, and than a bare epoll server."""
+
+    go: float
+    epoll: float | None = None
+
+    def text(self, go_version: str) -> str:
+        return f"{self.go:.3g}x Go" + (f", {self.epoll:.3g}x epoll" if self.epoll else "")
+
+    def holds(self, weft: float, go: float | None, go_version: str, epoll: float | None = None) -> bool | None:
+        if go is None or (self.epoll and epoll is None):
+            return None
+        return go / weft >= self.go and (not self.epoll or epoll / weft >= self.epoll)
+
+
 def is_old_go(version: str) -> bool:
     minor = version.removeprefix("go1.").split(".")[0]
     return minor.isdigit() and int(minor) < 23
@@ -72,7 +88,7 @@ class Line:
     title: str
     workload: str
     metric: str = "ns_per_op"
-    required: dict[int, AtLeast | AtMost] = field(default_factory=dict)
+    required: dict[int, AtLeast | AtMost | Beside] = field(default_factory=dict)
 
 
 WORKLOADS = {
@@ -98,6 +114,9 @@ WORKLOADS = {
         Workload("conserve", 10_000, 2_000),
         Workload("spawn_to_run", 5_000, 1_000, procs="several"),
         Workload("idle", 10, 2, procs="most"),
+        Workload("echo_64", 300_000, 60_000),
+        Workload("echo_1000", 300_000, 60_000),
+        Workload("http_hello", 300_000, 60_000),
     ]
 }
 
@@ -129,4 +148,10 @@ LINES = [
     Line("spawn to run on a sleeping P, p99 µs", "spawn_to_run", "p99_us"),
     Line("spawn to run on a sleeping P, p99.9 µs", "spawn_to_run", "p999_us"),
     Line("idle runtime, % of a core", "idle", "cpu_percent", {2: AtMost(0.1)}),
+    Line("TCP echo, 64 connections, ns a request", "echo_64", required={2: Beside(1.4, 0.95)}),
+    Line("the same, CPU ns a request", "echo_64", "cpu_ns_per_op", {1: Beside(1), 2: Beside(1)}),
+    Line("TCP echo, 1000 connections, ns a request", "echo_1000", required={2: Beside(1.4, 0.95)}),
+    Line("the same, CPU ns a request ", "echo_1000", "cpu_ns_per_op", {1: Beside(1), 2: Beside(1)}),
+    Line("HTTP hello, 64 connections, ns a request", "http_hello", required={2: Beside(1.4, 0.95)}),
+    Line("the same, CPU ns a request  ", "http_hello", "cpu_ns_per_op", {1: Beside(1), 2: Beside(1)}),
 ]
