@@ -39,6 +39,22 @@ class AtMost:
         return weft <= self.limit
 
 
+@dataclass(frozen=True)
+class Beside:
+    """weft must be this many times better than Go, and than a bare epoll server."""
+
+    go: float
+    epoll: float | None = None
+
+    def text(self, go_version: str) -> str:
+        return f"{self.go:.3g}x Go" + (f", {self.epoll:.3g}x epoll" if self.epoll else "")
+
+    def holds(self, weft: float, go: float | None, go_version: str, epoll: float | None = None) -> bool | None:
+        if go is None or (self.epoll and epoll is None):
+            return None
+        return go / weft >= self.go and (not self.epoll or epoll / weft >= self.epoll)
+
+
 def is_old_go(version: str) -> bool:
     minor = version.removeprefix("go1.").split(".")[0]
     return minor.isdigit() and int(minor) < 23
@@ -72,7 +88,7 @@ class Line:
     title: str
     workload: str
     metric: str = "ns_per_op"
-    required: dict[int, AtLeast | AtMost] = field(default_factory=dict)
+    required: dict[int, AtLeast | AtMost | Beside] = field(default_factory=dict)
 
 
 WORKLOADS = {
@@ -102,6 +118,9 @@ WORKLOADS = {
         Workload("timer_func", 5_000_000, 500_000, procs="least"),
         Workload("sleepers", 100_000, 20_000, procs="most"),
         Workload("sleep1ms", 2_000, 500, procs="most"),
+        Workload("echo_64", 300_000, 60_000),
+        Workload("echo_1000", 300_000, 60_000),
+        Workload("http_hello", 300_000, 60_000),
     ]
 }
 
@@ -139,4 +158,10 @@ LINES = [
     Line("10^5 sleepers, 5 naps each, CPU ms", "sleepers", "cpu_ms", {2: figures(1264, 500)}),
     Line("lateness of a sleep of 1 ms, p50 µs", "sleep1ms", "p50_us"),
     Line("lateness of a sleep of 1 ms, p99 µs", "sleep1ms", "p99_us", {2: AtMost(150)}),
+    Line("TCP echo, 64 connections, ns a request", "echo_64", required={2: Beside(1.4, 0.95)}),
+    Line("the same, CPU ns a request", "echo_64", "cpu_ns_per_op", {1: Beside(1), 2: Beside(1)}),
+    Line("TCP echo, 1000 connections, ns a request", "echo_1000", required={2: Beside(1.4, 0.95)}),
+    Line("the same, CPU ns a request ", "echo_1000", "cpu_ns_per_op", {1: Beside(1), 2: Beside(1)}),
+    Line("HTTP hello, 64 connections, ns a request", "http_hello", required={2: Beside(1.4, 0.95)}),
+    Line("the same, CPU ns a request  ", "http_hello", "cpu_ns_per_op", {1: Beside(1), 2: Beside(1)}),
 ]

@@ -76,11 +76,11 @@ bool any_queued_work() noexcept {
 }
 
 // Steals, and if there is nothing to steal keeps an eye on the queues for a moment. Looking is not free for the others:
-// each look pulls their cache lines over, so it is done at intervals. Where goroutines wait for descriptors it is better
-// spent sleeping: what comes next most likely comes from outside, from a process that may need this core.
+// each look pulls their cache lines over, so it is done at intervals. After a goroutine that waits for a descriptor it is not
+// done at all: what comes next most likely comes from outside, maybe from a process that needs this core.
 runnable* steal_or_spin(machine* m, bool& spared) noexcept {
   if (!m->spinning) become_spinning(m);
-  const std::int64_t patience = poll::any_waiter() ? 0 : spin_ns;
+  const std::int64_t patience = m->p->last_wait == detail::wait_reason::io_wait ? 0 : spin_ns;
   const std::int64_t began = os::now_ns();
   for (std::int64_t next_look = began;;) {
     const steal_result s = steal(m);

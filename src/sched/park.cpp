@@ -128,6 +128,7 @@ void park(commit_fn commit, void* arg, wait_reason why) noexcept {
   g->waiting_since.store(sched::sched.coarse_now.load(std::memory_order_relaxed), std::memory_order_relaxed);
   processor* p = m->p;
   p->counters.parks.bump();
+  p->last_wait = why;
   gmp::transition(*g, status::running, status::waiting);
   m->after = {&after_park, g, commit, arg};
   goroutine* to = g->own_machine == nullptr ? pick_goroutine(m, p) : nullptr;

@@ -14,6 +14,7 @@ void park_in_section(machine* m, parked_hook hook, void* arg, detail::wait_reaso
   g->waiting_since.store(sched.coarse_now.load(std::memory_order_relaxed), std::memory_order_relaxed);
   processor* p = m->p;
   p->counters.parks.bump();
+  p->last_wait = why;
   gmp::transition(*g, status::running, status::waiting);
   m->after = {hook, g, nullptr, arg};
   goroutine* to = g->own_machine == nullptr ? pick_goroutine(m, p) : nullptr;

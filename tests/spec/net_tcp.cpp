@@ -595,7 +595,7 @@ TEST(tcp_idle, a_waiting_reader_holds_no_thread_and_costs_no_cpu) {
           });
         }
         test::await_io_waits(100);
-        EXPECT_LE(weft::runtime::num_thread(), 6u);
+        EXPECT_LE(test::threads_without_preempted(), 6u);
         const auto polls = weft::runtime::read_sched_stats().netpolls;
         rusage before{};
         ::getrusage(RUSAGE_SELF, &before);

@@ -35,6 +35,7 @@
 
 #include "support/await.h"
 #include "support/build.h"
+#include "support/net.h"
 #include "support/subprocess.h"
 
 namespace {
@@ -149,12 +150,6 @@ constexpr int procs = 2;
 // sysmon, the factory of threads, one M in the poller and one in reserve. Where a sanitizer stretches the moments in which
 // an M is neither running nor asleep, one more is made now and then.
 constexpr std::size_t allowance = test::under_sanitizer ? 10 : 4;
-// A goroutine that was stopped in place, because the machine had no time for it, keeps its thread meanwhile.
-std::size_t threads_without_stops() {
-  const std::size_t threads = weft::runtime::num_thread();
-  return threads - std::min<std::size_t>(threads, weft::runtime::read_sched_stats().stops_in_place);
-}
-
 const std::size_t connections = test::scaled(10'000, 3'000, 1'500);
 const char* const where_variable = "WEFT_STRESS_WHERE";
 
@@ -185,7 +180,7 @@ void dial_and_talk() {
         }
         clients.wait();
         std::printf("right %zu\n", right.load());
-        std::printf("threads %zu\n", threads_without_stops());
+        std::printf("threads %zu\n", test::threads_without_preempted());
       },
       {.procs = procs});
 }
@@ -209,7 +204,7 @@ TEST(net_stress, ten_thousand_connections_at_once_need_no_more_threads_than_a_fe
             net::conn c = listener.accept(ec);
             if (ec) return;
             ++steps;
-            if (++accepted == connections) threads = threads_without_stops();
+            if (++accepted == connections) threads = test::threads_without_preempted();
             servers.go([c = std::move(c)]() mutable { echo(c); });
           }
         });

@@ -3,6 +3,7 @@
 
 #include <weft/weft.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -48,5 +49,13 @@ inline void await_io_waits(std::uint64_t count, const char* file = __builtin_FIL
   await([=] { return weft::runtime::read_sched_stats().io_waiting >= count; }, file, line);
 }
 inline void await_io_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { await_io_waits(1, file, line); }
+
+// A goroutine whose P was taken in the middle of something, because this machine had no time for it, keeps its thread
+// meanwhile.
+inline std::size_t threads_without_preempted() {
+  const std::size_t threads = weft::runtime::num_thread();
+  const auto s = weft::runtime::read_sched_stats();
+  return threads - std::min<std::size_t>(threads, s.preempted_running + s.preempted_blocked);
+}
 
 }  // namespace test
