@@ -101,7 +101,7 @@ TEST(poll_descriptor, one_that_is_used_again_has_another_tag_and_open_slots) {
 // A waiter, an "event", a "set_deadline" and in the end a "close" meet in one slot. Each announcement ends exactly once, and
 // no event is lost: whoever waits after the last event is still there when the slot is closed.
 TEST(poll_slot_race, every_wait_ends_exactly_once_and_no_event_is_lost) {
-  const int rounds = static_cast<int>(test::scaled(20'000, 5'000, 3'000));
+  const int rounds = static_cast<int>(test::scaled(4'000, 2'000, 1'000));
   slot s;
   s.reset();
   struct wait : waiter {
