@@ -77,6 +77,7 @@ struct processor {
   timers::heap timers;
 
   processor* idle_link = nullptr;
+  machine* revoked_from = nullptr;                   // by who stops the world, to be given back (sched.lock)
 
   // sysmon's notes
   std::uint32_t seen_tick = 0;

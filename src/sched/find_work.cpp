@@ -32,7 +32,7 @@ void end_slice(processor* p) noexcept {
   p->attention.store(false, std::memory_order_relaxed);
   if (runnable* r = take_runnext(p)) {
     put_last(p, r);
-    wake_processor();
+    wake_after_put_last();
   }
 }
 

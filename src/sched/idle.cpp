@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/delay.h"
+#include "sched/find_work.h"
 #include "sched/preempt.h"
 #include "sched/queues.h"
 #include "sched/sysmon.h"
@@ -78,6 +79,7 @@ void wake_processor_slow() noexcept {
   std::int32_t nobody = 0;
   if (!sched.spinning.compare_exchange_strong(nobody, 1, std::memory_order_seq_cst)) return;
   machine* woken = nullptr;
+  bool rotated = false;
   {
     base::lock_guard guard(sched.lock);
     // While the world stops, whoever starts it again looks at all queues.
@@ -95,6 +97,7 @@ void wake_processor_slow() noexcept {
       sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
       p->begin_slice();
       woken = hand_to_own_machine(g, p);
+      rotated = true;
     } else {
       // No thread at hand. Whoever comes to sleep next, or one that the factory makes, takes an idle P itself (as the
       // spinner that is counted already).
@@ -106,10 +109,10 @@ void wake_processor_slow() noexcept {
       }
     }
   }
-  if (woken != nullptr) {
-    sched.machine_wakeups.fetch_add(1, std::memory_order_relaxed);
-    woken->park.wake();
-  }
+  if (woken == nullptr) return;
+  sched.machine_wakeups.fetch_add(1, std::memory_order_relaxed);
+  woken->park.wake();
+  if (rotated && any_work()) wake_processor();  // that one looks for nothing, and meanwhile we seemed to
 }
 
 void become_spinning(machine* m) noexcept {
@@ -160,12 +163,14 @@ bool regain(machine* m) noexcept {
   base::lock_guard guard(sched.lock);
   if (serve_as_spinner(m)) {
     end_retiring(m);
+    keep_reserve();  // whoever counted on us
     return true;
   }
   if (sched.stopping.load(std::memory_order_relaxed)) return false;
   processor* p = take_idle_processor();
   if (p == nullptr) return false;
   end_retiring(m);
+  keep_reserve();
   acquire(m, p);
   return true;
 }

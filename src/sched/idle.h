@@ -1,6 +1,7 @@
 // Who sleeps, who spins, who is woken: Ms and Ps that have nothing to do, and the way back.
 #pragma once
 
+#include "base/barrier.h"
 #include "sched/scheduler.h"
 
 namespace weft::sched {
@@ -13,6 +14,12 @@ void wake_processor_slow() noexcept;
   // [wake.submit] the look: pairs with release_to_idle() and the recheck in find_work.cpp
   if (sched.idle_ps.load(std::memory_order_seq_cst) == 0 || sched.spinning.load(std::memory_order_seq_cst) != 0) return;
   wake_processor_slow();
+}
+
+// The same after put_last() alone, which publishes with a plain store. [wake.submit]
+[[gnu::always_inline]] inline void wake_after_put_last() noexcept {
+  base::full_barrier();
+  wake_processor();
 }
 
 // The same for a goroutine that is alone in its runnext: its P is most likely about to run it, and while waking others

@@ -19,6 +19,7 @@ bool belongs_elsewhere(const runnable* r) noexcept {
 
 // The P goes to the M that the goroutine belongs to.
 void send_home(machine* m, goroutine* g) noexcept {
+  begin_retiring(m);
   hand_to_own_machine(g, std::exchange(m->p, nullptr))->park.wake();
 }
 

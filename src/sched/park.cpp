@@ -43,19 +43,19 @@ void after_park(machine* m, goroutine* from, const gmp::after_switch& self) noex
   if (sched.global_size.load(std::memory_order_relaxed) != 0) return put_global(from);
   if (!p->alone) m->handoff = steal_for_yielder(m, p->picks.load(std::memory_order_relaxed) % 16 == 0);
   put_last(p, from);
-  if (m->handoff != nullptr) wake_processor();
+  if (m->handoff != nullptr) wake_after_put_last();
 }
 
 // A goroutine that yields was in no queue for a moment, in which a spinner may have looked and gone to sleep.
 void after_yield(machine* m, goroutine* from, const gmp::after_switch&) noexcept {
   put_last(m->p, from);
-  wake_processor();
+  wake_after_put_last();
 }
 
 void after_yield_to_g0(machine* m, goroutine* from, const gmp::after_switch&) noexcept {
   if (m->handoff == nullptr && !m->p->has_work()) return look_elsewhere(m, from);
   put_last(m->p, from);
-  wake_processor();
+  wake_after_put_last();
 }
 
 void after_preemption(machine*, goroutine* from, const gmp::after_switch&) noexcept {

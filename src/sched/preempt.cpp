@@ -49,16 +49,17 @@ bool queue_up(machine* m, goroutine* g) noexcept {
   return true;
 }
 
-// In the handler, woken: with a P, or let go without one.
+void no_longer_stopped(goroutine* g, machine* m) noexcept { g->own_machine = g->lock_depth != 0 ? m : nullptr; }
+
+// In the handler, woken: with a P, or let go without one (let_stopped_go() has done the rest, and more may have happened
+// since then).
 void go_on(machine* m, goroutine* g) noexcept {
-  g->own_machine = g->lock_depth != 0 ? m : nullptr;
-  if (processor* p = std::exchange(m->next_p, nullptr)) {
-    acquire(m, p);
-    gmp::transition(*g, status::preempted, status::running);
-    m->revoked.store(gmp::p_attached, std::memory_order_relaxed);
-  } else {
-    gmp::transition(*g, status::preempted, status::detached);
-  }
+  processor* p = std::exchange(m->next_p, nullptr);
+  if (p == nullptr) return;
+  no_longer_stopped(g, m);
+  acquire(m, p);
+  gmp::transition(*g, status::preempted, status::running);
+  m->revoked.store(gmp::p_attached, std::memory_order_relaxed);
 }
 
 // Where it stands, for dumps; it goes on by returning from the handler.
@@ -122,7 +123,6 @@ void send_stop(machine* m) noexcept {
 // Straight to the first of those stopped in place: it takes no thread.
 machine* rotate(processor* p) noexcept WEFT_REQUIRES(sched.lock) {
   sched.rotations.fetch_add(1, std::memory_order_relaxed);
-  p->begin_slice();
   return hand_to_own_machine(take_stopped(), p);
 }
 
@@ -143,6 +143,7 @@ void stop_if_running(machine* m) noexcept {
 }  // namespace
 
 machine* pass_on(processor* p) noexcept {
+  p->begin_slice();
   if (sched.idle_ms != 0) return hand_off(p);
   return rotate(p);
 }
@@ -183,6 +184,7 @@ bool preempt(processor* p, std::uint32_t tick, bool asleep, bool urgent) noexcep
     if (stopped == nullptr || p->sched_tick.load(std::memory_order_relaxed) != tick) return false;
     if (revoke(stopped) == nullptr) return false;
     p->attention.store(false, std::memory_order_relaxed);  // it was meant for who has just lost the P
+    p->begin_slice();  // whoever comes next has one of its own
     woken = spare ? hand_off(p) : rotate(p);
   }
   if (!asleep) send_stop(stopped);  // first: it should have queued up by the time the others look for work
@@ -217,12 +219,27 @@ machine* hand_to_own_machine(goroutine* g, processor* p) noexcept {
   return m;
 }
 
+void give_idle_processor_to_stopped() noexcept {
+  machine* woken = nullptr;
+  {
+    base::lock_guard guard(sched.lock);
+    if (sched.stopping.load(std::memory_order_relaxed) || sched.stopped_first == nullptr) return;
+    processor* p = take_idle_processor();
+    if (p == nullptr) return;
+    p->begin_slice();
+    woken = rotate(p);
+  }
+  woken->park.wake();
+}
+
 void let_stopped_go() noexcept {
   machine* woken = nullptr;  // linked through idle_link, which an M that is not idle does not use
   {
     base::lock_guard guard(sched.lock);
     while (goroutine* g = take_stopped()) {
       machine* m = g->own_machine;
+      no_longer_stopped(g, m);
+      gmp::transition(*g, status::preempted, status::detached);
       m->revoked.store(gmp::p_revoked, std::memory_order_relaxed);
       sched.loose.fetch_add(1, std::memory_order_relaxed);
       m->idle_link = woken;

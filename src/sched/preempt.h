@@ -61,6 +61,9 @@ machine* pass_on(processor* p) noexcept WEFT_REQUIRES(sched.lock);
 // A goroutine that only its own M may run (locked to it, or stopped on it) gets the caller's P. Returns the M to wake.
 machine* hand_to_own_machine(goroutine* g, processor* p) noexcept;
 
+// sysmon: a P is idle, and the threads that could serve it may be waiting for what a stopped goroutine holds.
+void give_idle_processor_to_stopped() noexcept;
+
 // The world is stopped for the end of run(): the stopped go on, without a P, until their next call into weft, so that
 // none of them keeps a lock that the rest of the program needs.
 void let_stopped_go() noexcept;

@@ -40,6 +40,7 @@ struct scheduler {
   // Read whenever something becomes runnable; written when Ms fall asleep and wake up.
   alignas(64) std::atomic<std::int32_t> idle_ps{0};
   std::atomic<std::int32_t> spinning{0};
+  std::atomic<std::int32_t> owed_spinners{0};  // of these, those that the factory has yet to make
   std::atomic<bool> need_spinning{false};  // somebody wanted to wake a spinner when no P was idle
   std::atomic<bool> futile{false};         // the last spinner found nothing but runnexts about to be run: see idle.cpp
 

@@ -39,6 +39,7 @@ struct watch {
   std::int64_t nap = shortest_nap;
   int quiet = 0;                 // naps in a row without anything to do
   std::int64_t scavenged = 0;
+  bool global_left = false;      // the global queue had something although a P was idle
   int futile_left = 0;           // naps until waking for a lone runnext is tried again
   int futile_span = 1;
   int futile_rest = 0;           // naps without it until the span is forgotten
@@ -63,6 +64,7 @@ bool retake(goroutine* g) noexcept {
   {
     base::lock_guard guard(sched.lock);
     if (sched.stopping.load(std::memory_order_relaxed)) return false;
+    if (sched.idle_ms == 0) keep_reserve();
     if (sched.idle_ms == 0 && sched.stopped_first == nullptr) return true;
     processor* p = take_from_call(g);
     if (p == nullptr) return true;
@@ -95,9 +97,14 @@ void redistribute(processor* p) noexcept {
   if (moved != 0) wake_processor();
 }
 
+// Whether somebody looks for work, or will for certain: what the factory owes may wait for what a stopped goroutine holds.
+bool somebody_spins() noexcept {
+  return sched.spinning.load(std::memory_order_relaxed) > sched.owed_spinners.load(std::memory_order_relaxed);
+}
+
 // Whether goroutines wait that nobody but the one that runs on this P can make room for.
 bool others_wait(const processor* p) noexcept {
-  if (sched.idle_ps.load(std::memory_order_relaxed) != 0 || sched.spinning.load(std::memory_order_relaxed) != 0) return false;
+  if (sched.idle_ps.load(std::memory_order_relaxed) != 0 || somebody_spins()) return false;
   return p->has_work() || sched.global_size.load(std::memory_order_relaxed) != 0;
 }
 
@@ -245,12 +252,15 @@ void end_futility(watch& w, bool stuck) noexcept {
 // The last line of defence: a goroutine stands in a queue, its P is busy with another, and a P is idle. However it came
 // about, wake somebody.
 void rescue(watch& w) noexcept {
-  const bool waiting = any_processor_is_stuck() || sched.stopped_in_place.load(std::memory_order_relaxed) != 0;
-  const bool stuck = waiting && sched.idle_ps.load(std::memory_order_relaxed) != 0 &&
-                     sched.spinning.load(std::memory_order_relaxed) == 0;
+  const bool may_help = sched.idle_ps.load(std::memory_order_relaxed) != 0 && !somebody_spins();
+  const bool in_global = may_help && sched.global_size.load(std::memory_order_relaxed) != 0;
+  const bool waiting = any_processor_is_stuck() || (in_global && w.global_left);
+  w.global_left = in_global;  // twice in a row: it was not just put there
+  const bool stuck = waiting && may_help;
   if (stuck) {
     sched.missed_wakes.fetch_add(1, std::memory_order_relaxed);
     wake_processor();
+    if (sched.owed_spinners.load(std::memory_order_relaxed) != 0) give_idle_processor_to_stopped();
   }
   end_futility(w, stuck);
 }
@@ -328,7 +338,7 @@ void choose_nap(watch& w, bool busy) noexcept {
 
 // While goroutines or timers wait and all Ps are busy, nobody but sysmon makes room for them in time.
 bool nobody_else_watches() noexcept {
-  return sched.idle_ps.load(std::memory_order_relaxed) == 0 && sched.spinning.load(std::memory_order_relaxed) == 0 &&
+  return sched.idle_ps.load(std::memory_order_relaxed) == 0 && !somebody_spins() &&
          (next_timer() != 0 || sched.global_size.load(std::memory_order_relaxed) != 0 || any_processor_has_work());
 }
 

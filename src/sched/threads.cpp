@@ -41,6 +41,7 @@ struct start_parameters {
 // Takes an idle P as the spinner that somebody already counted; false if none is left.
 bool begin_spinning(machine* m) noexcept {
   base::lock_guard guard(sched.lock);
+  sched.owed_spinners.fetch_sub(1, std::memory_order_relaxed);
   processor* p = sched.stopping.load(std::memory_order_relaxed) ? nullptr : take_idle_processor();
   if (p == nullptr) {
     sched.need_spinning.store(true, std::memory_order_seq_cst);
@@ -204,6 +205,7 @@ bool is_service_thread(std::int32_t tid) noexcept {
 
 void request_spinning_machine() noexcept {
   count_new_machine();
+  sched.owed_spinners.fetch_add(1, std::memory_order_relaxed);
   ++factory_requests.spinning;
   post();
 }

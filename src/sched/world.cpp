@@ -2,10 +2,12 @@
 
 #include <climits>
 #include <new>
+#include <utility>
 
 #include "base/delay.h"
 #include "os/clock.h"
 #include "os/memory.h"
+#include "poll/poller.h"
 #include "sched/idle.h"
 #include "sched/queues.h"
 #include "sched/records.h"
@@ -57,7 +59,10 @@ void revoke_running() noexcept WEFT_REQUIRES(sched.lock) {
   base::delay();
   barrier_everywhere();
   for (int i = 0; i < n; ++i) {
-    if (processor* p = complete_revocation(candidates[i])) hand_in(p);
+    if (processor* p = complete_revocation(candidates[i])) {
+      p->revoked_from = candidates[i];
+      hand_in(p);
+    }
   }
 }
 
@@ -85,10 +90,10 @@ void resize(int procs) noexcept WEFT_REQUIRES(sched.lock) {
 
 // Goroutines that ran on through the stop keep their P if it still exists.
 void give_back_revoked(int procs) noexcept WEFT_REQUIRES(sched.lock) {
-  for (machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
-    if (m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) continue;
-    processor* p = m->p;
-    if (p->id >= procs || p->state.load(std::memory_order_relaxed) != processor_state::stopped) continue;
+  for (int i = 0; i < procs; ++i) {
+    processor* p = processor_at(i);
+    machine* m = std::exchange(p->revoked_from, nullptr);
+    if (m == nullptr || m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) continue;
     p->owner.store(m, std::memory_order_release);
     p->state.store(processor_state::running, std::memory_order_relaxed);
     gmp::transition(*m->curg, status::detached, status::running);
@@ -123,6 +128,7 @@ void stop_world() noexcept {
     sched.stopped.store(0, std::memory_order_relaxed);
     sched.stop_wait = procs;
     sched.stopping.store(true, std::memory_order_seq_cst);
+    for (int i = 0; i < procs; ++i) processor_at(i)->revoked_from = nullptr;
     take_idle_processors();
   }
   // A goroutine that looked at `attention` just before it was set is in user code now, and an M that ended a slice at
@@ -184,6 +190,8 @@ void start_world(int procs) noexcept {
   if (sched.life.load(std::memory_order_relaxed) == phase::running) {
     sched.pause_times.add(os::now_ns() - sched.stop_began.load(std::memory_order_relaxed));
   }
+  // Whoever waits in the poller may have looked for timers while they moved from one P to another.
+  if (procs < before && sched.poll_until.load(std::memory_order_seq_cst) != 0) poll::interrupt();
   wake_processor();  // for what was left in any queue, and for the timers
 }
 
@@ -195,9 +203,8 @@ void stop_for_world(machine* m) noexcept {
       m->spinning = false;
       sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
     }
-    processor* p = m->p;
-    m->p = nullptr;
-    hand_in(p);
+    begin_retiring(m);
+    hand_in(std::exchange(m->p, nullptr));
   }
   sleep_machine(m);
 }
