@@ -140,7 +140,8 @@ bool expect(net::conn& c, std::string_view wanted) {
 
 int demonstrate() {
   room r;
-  weft::go([&] { r.run(); });
+  weft::wait_group hall;
+  hall.go([&] { r.run(); });
   net::listener listener = net::listen_tcp("127.0.0.1:0");
   const std::string where = listener.local_address().to_string();
   weft::wait_group server;
@@ -164,6 +165,7 @@ int demonstrate() {
   listener.close();
   server.wait();
   r.closing.close();
+  hall.wait();  // the room is ours: it must not be used any more when we leave
   std::printf(right ? "everybody read what they should\n" : "something was lost\n");
   return right ? 0 : 1;
 }
@@ -174,10 +176,13 @@ int main(int argc, char** argv) {
   return weft::run([&] {
     if (argc < 2) return demonstrate();
     room r;
-    weft::go([&] { r.run(); });
+    weft::wait_group hall;
+    hall.go([&] { r.run(); });
     net::listener listener = net::listen_tcp(argv[1]);
     std::printf("listening on %s\n", listener.local_address().to_string().c_str());
     serve(r, listener);
+    r.closing.close();
+    hall.wait();
     return 0;
   });
 }

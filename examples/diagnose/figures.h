@@ -3,7 +3,10 @@
 
 #include <weft/weft.h>
 
+#include <chrono>
 #include <cstdio>
+#include <sstream>
+#include <string>
 #include <string_view>
 
 // A number of weft::runtime::read_metrics() by its name.
@@ -19,6 +22,17 @@ inline double show(std::string_view name) {
   const double value = figure(name);
   std::printf("  %-45.*s %.6g\n", static_cast<int>(name.size()), name.data(), value);
   return value;
+}
+
+// A dump of all goroutines as soon as `text` is in it; empty if that takes longer than half a minute.
+inline std::string dump_with(std::string_view text) {
+  for (int i = 0; i < 3000; ++i) {
+    std::ostringstream out;
+    weft::runtime::dump_goroutines(out);
+    if (out.str().find(text) != std::string::npos) return out.str();
+    weft::sleep_for(std::chrono::milliseconds(10));
+  }
+  return {};
 }
 
 // The exit code of the program: 0 if the figure tells.

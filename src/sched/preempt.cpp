@@ -25,7 +25,8 @@ constinit preempt_settings preemption;
 namespace {
 
 struct sigaction previous_action;
-int cookie;  // its address, sent along with a signal, says that the signal is ours
+pid_t our_pid;  // of the process that has the runtime: a child that was forked has no one to wake it
+int cookie;     // its address, sent along with a signal, says that the signal is ours
 
 int preempt_signal() noexcept { return preemption.signal != 0 ? preemption.signal : SIGURG; }
 
@@ -102,7 +103,7 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   const int saved = errno;
   machine* m = gmp::current_machine();
   if (info->si_code == SI_QUEUE && info->si_value.sival_ptr == &cookie) {
-    if (m != nullptr) stop_in_place(m, context);
+    if (m != nullptr && ::getpid() == our_pid) stop_in_place(m, context);
   } else {
     forward(signal, info, context);
   }
@@ -156,6 +157,7 @@ std::int64_t current_slice() noexcept {
 
 void install_preempt_handler() noexcept {
   if (preemption.off) return;
+  our_pid = ::getpid();
   struct sigaction action = {};
   action.sa_sigaction = &on_signal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -275,7 +276,12 @@ const test::scenario leaves_some_behind("leaves_some_behind", [] {
   weft::run([] {
     weft::chan<int> c;
     for (int i = 0; i < 3; ++i) weft::go([=] { c.recv(); });
-    weft::sleep_for(20ms);
+    for (std::string dump; dump.find("and 2 more with the same stack") == std::string::npos;) {
+      weft::sleep_for(1ms);
+      std::ostringstream out;
+      weft::runtime::dump_goroutines(out);
+      dump = out.str();
+    }
   });
 });
 
