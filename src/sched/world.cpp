@@ -82,6 +82,7 @@ void resize(int procs) noexcept WEFT_REQUIRES(sched.lock) {
   for (int i = procs; i < before; ++i) {
     processor* p = processor_at(i);
     drain_to_global(p);
+    p->revoked_from = nullptr;
     p->state.store(processor_state::dead, std::memory_order_relaxed);
   }
   victims.reset(static_cast<std::uint32_t>(procs));
@@ -93,7 +94,7 @@ void give_back_revoked(int procs) noexcept WEFT_REQUIRES(sched.lock) {
   for (int i = 0; i < procs; ++i) {
     processor* p = processor_at(i);
     machine* m = std::exchange(p->revoked_from, nullptr);
-    if (m == nullptr || m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) continue;
+    if (m == nullptr || m->p != p || m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) continue;
     p->owner.store(m, std::memory_order_release);
     p->state.store(processor_state::running, std::memory_order_relaxed);
     gmp::transition(*m->curg, status::detached, status::running);
