@@ -180,8 +180,11 @@ runnable* find_work(machine* m) noexcept {
     }
     if (p->attention.load(std::memory_order_relaxed)) end_slice(p);
     std::int64_t now = 0;
-    run_timers(p, now);
-    if (runnable* r = from_global_on_tick(p)) return in_new_slice(p, r);
+    const bool timers_ran = run_timers(p, now);
+    // Not before those whose time has come: it may be for them that the P was taken from the one that is next there.
+    if (!timers_ran) {
+      if (runnable* r = from_global_on_tick(p)) return in_new_slice(p, r);
+    }
     poll_network_on_tick(p);
     if (runnable* r = take_runnext(p)) return r;  // inherits the slice
     if (runnable* r = from_ring(p)) return in_new_slice(p, r);

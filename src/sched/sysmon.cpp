@@ -346,7 +346,9 @@ std::int64_t next_nap(const watch& w) noexcept {
   if (sched.futile.load(std::memory_order_relaxed)) return watch_nap;
   std::int64_t nap = std::min(w.nap, std::max(w.next_event - os::now_ns(), shortest_nap));
   if (w.poller_missing) nap = std::min(nap, w.poller_deserted ? watch_nap : poller_nap);
-  return nap > busy_nap && nobody_else_watches() ? busy_nap : nap;
+  // A loose goroutine may take an idle P any moment, and then all are busy.
+  const bool watchful = sched.loose.load(std::memory_order_relaxed) > 0 || nobody_else_watches();
+  return nap > busy_nap && watchful ? busy_nap : nap;
 }
 
 }  // namespace
