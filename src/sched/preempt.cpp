@@ -127,13 +127,13 @@ machine* rotate(processor* p) noexcept WEFT_REQUIRES(sched.lock) {
   return hand_to_own_machine(take_stopped(), p);
 }
 
-// Whether there is a successor for a P that is to be taken. One M is kept back for when nothing else helps; the factory is
-// asked for another.
-bool has_spare(bool urgent) noexcept WEFT_REQUIRES(sched.lock) {
-  if (sched.idle_ms >= 2) return true;
-  sched.reserve = 2;
+// Whether there is a successor for a P that is to be taken. While goroutines are stopped in place, one M is kept back for
+// when nothing else helps, and the factory is asked for another.
+bool has_spare() noexcept WEFT_REQUIRES(sched.lock) {
+  if (sched.idle_ms >= 2 || (sched.idle_ms == 1 && sched.stopped_first == nullptr)) return true;
+  if (sched.stopped_first != nullptr) sched.reserve = 2;
   keep_reserve();
-  return urgent && sched.stopped_first == nullptr && sched.idle_ms == 1;
+  return false;
 }
 
 // A thread that sleeps in the kernel is left alone: the signal would cut its call short.
@@ -179,7 +179,7 @@ bool preempt(processor* p, std::uint32_t tick, bool asleep, bool urgent) noexcep
   {
     base::lock_guard guard(sched.lock);
     if (sched.stopping.load(std::memory_order_relaxed)) return false;
-    const bool spare = has_spare(urgent);
+    const bool spare = has_spare();
     if (!spare && (!urgent || sched.stopped_first == nullptr)) return false;
     if (p->state.load(std::memory_order_relaxed) != processor_state::running) return false;
     stopped = p->owner.load(std::memory_order_relaxed);

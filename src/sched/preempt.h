@@ -44,8 +44,8 @@ void unblock_preempt_signal() noexcept;
 
 // sysmon: takes the P from the goroutine that has run on it since `tick`, and sees to it that it stops. False if that did
 // not happen: it has come into the runtime, or there is no thread to go on with. `asleep`: as sleeps_in_kernel() said.
-// `urgent`: it was tried in vain for a while (the factory may itself wait for a lock of a stopped goroutine): the last spare, or a
-// rotation, will do.
+// `urgent`: it was tried in vain for a while (the factory may itself wait for a lock of a stopped goroutine): a rotation will
+// do.
 bool preempt(processor* p, std::uint32_t tick, bool asleep, bool urgent) noexcept;
 
 // sysmon: signals those of the loose that are running. Some of them at each call, in turn.

@@ -88,14 +88,16 @@ goroutine* goroutine_of(processor* p, runnable* r) noexcept {
   return bind_to(p, size == 0 ? take_stack(p) : take_stack_of(size), rec);
 }
 
-// As leave(). Not inlined under TSan, which does not see what weft_goroutine_main does: it would miss that whoever takes the
-// P from the goroutine's own code comes after this.
+// As leave() and enter(). Not inlined under TSan, which does not see what weft_goroutine_main does: it would miss that
+// whoever takes the P from the goroutine's own code, or looks at the goroutine with the world stopped, comes after the one
+// and before the other.
 #ifdef WEFT_TSAN
-[[gnu::noinline]]
+#define WEFT_SEEN_BY_TSAN [[gnu::noinline]]
 #else
-[[gnu::always_inline]] inline
+#define WEFT_SEEN_BY_TSAN [[gnu::always_inline]] inline
 #endif
-static void leave_for_body(machine* m) noexcept { leave(m); }
+WEFT_SEEN_BY_TSAN static void leave_for_body(machine* m) noexcept { leave(m); }
+WEFT_SEEN_BY_TSAN static machine* enter_after_body() noexcept { return enter(); }
 
 // What a stack does from its first instruction on: one goroutine after the other, as long as the next in line has not
 // run yet. Such a one needs no switch at all.
@@ -107,7 +109,7 @@ extern "C" __attribute__((visibility("hidden"))) WEFT_NEVER_RETURNS void weft_go
     leave_for_body(m);
     run_body(g);
     if (g->locals != nullptr) g->destroy_locals(std::exchange(g->locals, nullptr));
-    m = enter();
+    m = enter_after_body();
     retire(m, g);
     if (g->lock_depth != 0) [[unlikely]] {
       end_locked(m, g);

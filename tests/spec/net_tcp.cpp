@@ -588,6 +588,7 @@ TEST(tcp_idle, a_waiting_reader_holds_no_thread_and_costs_no_cpu) {
           outs.push_back(net::dial_tcp(listener.local_address().to_string()));
           ins.push_back(listener.accept());
         }
+        const std::size_t threads = weft::runtime::num_thread();
         for (net::conn& c : ins) {
           readers.go([&c] {
             char byte;
@@ -595,7 +596,7 @@ TEST(tcp_idle, a_waiting_reader_holds_no_thread_and_costs_no_cpu) {
           });
         }
         test::await_io_waits(100);
-        EXPECT_LE(test::threads_without_preempted(), 6u);
+        EXPECT_LE(test::threads_without_preempted(), threads + 1);  // the spare
         const auto polls = weft::runtime::read_sched_stats().netpolls;
         rusage before{};
         ::getrusage(RUSAGE_SELF, &before);
