@@ -12,13 +12,4 @@ namespace weft::base {
 #endif
 }
 
-// The same for a line that will be written.
-[[gnu::always_inline]] inline void prefetch_for_write(const void* p) noexcept {
-#if defined(__x86_64__)
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(p)));
-#elif defined(__aarch64__)
-  asm volatile("prfm pstl1keep, [%0]" : : "r"(p));
-#endif
-}
-
 }  // namespace weft::base

@@ -3,11 +3,13 @@
 
 namespace weft::sched {
 
-// Once.
+// Once, before the first signal handler is installed.
 void watch_forks() noexcept;
 
 // Whether this process is such a child.
 bool in_forked_child() noexcept;
+// The same for signal handlers, which may run before the child has noticed: a system call.
+bool handler_in_forked_child() noexcept;
 [[noreturn]] void no_runtime_in_child() noexcept;
 
 }  // namespace weft::sched

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/barrier.h"
+#include "sched/queues.h"
 #include "sched/scheduler.h"
 
 namespace weft::sched {
@@ -28,6 +29,15 @@ void wake_processor_slow() noexcept;
   if (sched.idle_ps.load(std::memory_order_seq_cst) == 0 || sched.spinning.load(std::memory_order_seq_cst) != 0) return;
   if (sched.futile.load(std::memory_order_seq_cst)) return;
   wake_processor_slow();
+}
+
+// To the front of this P's queue, and somebody is woken for it if that may help.
+[[gnu::always_inline]] inline void submit_next(processor* p, runnable* r) noexcept {
+  if (put_next(p, r)) {
+    wake_processor_for_single();
+  } else {
+    wake_processor();
+  }
 }
 
 // Puts a P that nobody owns, and whose queues are empty, into the idle list.

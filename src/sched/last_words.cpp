@@ -23,6 +23,7 @@
 
 #include "base/fatal.h"
 #include "poll/poller.h"
+#include "sched/fork.h"
 #include "sched/report.h"
 #include "sched/threads.h"
 #include "sched/timers.h"
@@ -35,7 +36,6 @@ struct requests {
   std::atomic<bool> deadlock_check{false};
 };
 constinit requests requested;
-constinit pid_t our_pid = 0;
 
 // ---- the end -------------------------------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ void flush_stdout() noexcept {
 
 void on_quit(int signal) noexcept {
   const int saved = errno;
-  if (::getpid() != our_pid) {  // a child that was forked: it has none of our threads
+  if (handler_in_forked_child()) {
     ::signal(signal, SIG_DFL);
     ::raise(signal);
   }
@@ -163,7 +163,6 @@ void check_for_deadlock() {
 void install_quit_handler() noexcept {
   struct sigaction action = {};
   if (::sigaction(SIGQUIT, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL) return;
-  our_pid = ::getpid();
   action = {};
   action.sa_handler = &on_quit;
   action.sa_flags = static_cast<int>(SA_RESTART | SA_ONSTACK | SA_RESETHAND);  // the second one ends the program at once

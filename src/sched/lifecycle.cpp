@@ -58,8 +58,8 @@ void prepare_once() {
   read_debug_settings();
   install_overflow_handler();
   prepare_revoking();
-  install_preempt_handler();
   watch_forks();
+  install_preempt_handler();
   install_quit_handler();
   poll::open_poller();
 }

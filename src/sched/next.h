@@ -1,8 +1,10 @@
-// The next goroutine for a direct switch, from one goroutine to another without g0.
+// The next goroutine for a direct switch, from one goroutine to another without g0; and the switch to it of one that waits.
 #pragma once
 
 #include "sched/queues.h"
+#include "sched/section.h"
 #include "sched/spawn.h"
+#include "sched/switch.h"
 
 namespace weft::sched {
 
@@ -14,6 +16,21 @@ namespace weft::sched {
   if (to != nullptr && to->own_machine == nullptr) [[likely]] return to;
   m->handoff = to != nullptr ? to : next;
   return nullptr;
+}
+
+// The running goroutine, in its outermost section, begins to wait and lets others run; `after` makes it findable, or its
+// waker let go of, once it is off its stack. Returns, outside of any section, when it has been readied.
+[[gnu::always_inline]] inline void wait_and_switch(machine* m, const gmp::after_switch& after, detail::wait_reason why) noexcept {
+  goroutine* g = after.from;
+  g->reason = why;
+  g->waiting_since.store(sched.coarse_now.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  processor* p = m->p;
+  p->counters.parks.bump();
+  p->last_wait = why;
+  gmp::transition(*g, status::running, status::waiting);
+  m->after = after;
+  goroutine* to = g->own_machine == nullptr ? pick_goroutine(m, p) : nullptr;
+  leave_outermost(to != nullptr ? switch_to(m, g, to) : switch_to_g0(m, g));
 }
 
 }  // namespace weft::sched

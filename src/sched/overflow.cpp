@@ -71,9 +71,9 @@ void install_overflow_handler() noexcept {
 }
 
 void use_signal_stack() noexcept {
-  stack_t present = {};
-  if (::sigaltstack(nullptr, &present) == 0 && (present.ss_flags & SS_DISABLE) == 0 && present.ss_size >= signal_stack_bytes()) return;
   const std::size_t bytes = signal_stack_bytes();
+  stack_t present = {};
+  if (::sigaltstack(nullptr, &present) == 0 && (present.ss_flags & SS_DISABLE) == 0 && present.ss_size >= bytes) return;
   stack_t stack = {};
   stack.ss_sp = os::map_memory(bytes);
   stack.ss_size = bytes;

@@ -19,15 +19,6 @@
 namespace weft::sched {
 namespace {
 
-void put_readied(processor* p, goroutine* g) noexcept {
-  if (p->counters.readied.bump_and_sample(gmp::timed_every)) [[unlikely]] gmp::begin_timing(*g);
-  if (put_next(p, g)) {
-    wake_processor_for_single();
-  } else {
-    wake_processor();
-  }
-}
-
 // Hooks, run off the goroutine's stack.
 void after_park(machine* m, goroutine* from, const gmp::after_switch& self) noexcept {
   base::delay();
@@ -84,6 +75,11 @@ void ready_from_outside(goroutine* g) noexcept {
 
 }  // namespace
 
+void put_readied(processor* p, goroutine* g) noexcept {
+  if (p->counters.readied.bump_and_sample(gmp::timed_every)) [[unlikely]] gmp::begin_timing(*g);
+  submit_next(p, g);
+}
+
 machine* attend(machine* m) noexcept {
   goroutine* g = m->curg;
   if (g == nullptr) return m;  // on g0: find_work looks by itself
@@ -123,16 +119,7 @@ goroutine* self() noexcept {
 void park(commit_fn commit, void* arg, wait_reason why) noexcept {
   machine* m = enter_outermost();
   if (m == nullptr) return park_thread(commit, arg, why);
-  goroutine* g = m->curg;
-  g->reason = why;
-  g->waiting_since.store(sched::sched.coarse_now.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  processor* p = m->p;
-  p->counters.parks.bump();
-  p->last_wait = why;
-  gmp::transition(*g, status::running, status::waiting);
-  m->after = {&after_park, g, commit, arg};
-  goroutine* to = g->own_machine == nullptr ? pick_goroutine(m, p) : nullptr;
-  leave_outermost(to != nullptr ? switch_to(m, g, to) : switch_to_g0(m, g));
+  wait_and_switch(m, {&after_park, m->curg, commit, arg}, why);
 }
 
 void ready(goroutine* g) noexcept {

@@ -12,6 +12,7 @@
 #include "base/delay.h"
 #include "gmp/current.h"
 #include "os/thread_state.h"
+#include "sched/fork.h"
 #include "sched/idle.h"
 #include "sched/queues.h"
 #include "sched/revoke.h"
@@ -25,8 +26,7 @@ constinit preempt_settings preemption;
 namespace {
 
 struct sigaction previous_action;
-pid_t our_pid;  // of the process that has the runtime: a child that was forked has no one to wake it
-int cookie;     // its address, sent along with a signal, says that the signal is ours
+int cookie;  // its address, sent along with a signal, says that the signal is ours
 
 int preempt_signal() noexcept { return preemption.signal != 0 ? preemption.signal : SIGURG; }
 
@@ -103,7 +103,7 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   const int saved = errno;
   machine* m = gmp::current_machine();
   if (info->si_code == SI_QUEUE && info->si_value.sival_ptr == &cookie) {
-    if (m != nullptr && ::getpid() == our_pid) stop_in_place(m, context);
+    if (m != nullptr && !handler_in_forked_child()) stop_in_place(m, context);  // there nobody would wake it
   } else {
     forward(signal, info, context);
   }
@@ -157,7 +157,6 @@ std::int64_t current_slice() noexcept {
 
 void install_preempt_handler() noexcept {
   if (preemption.off) return;
-  our_pid = ::getpid();
   struct sigaction action = {};
   action.sa_sigaction = &on_signal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;

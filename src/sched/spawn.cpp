@@ -179,11 +179,7 @@ void check(const go_options& o) {
   }
   processor* p = m->p;
   p->counters.created.bump();
-  if (put_next(p, r)) {
-    wake_processor_for_single();
-  } else {
-    wake_processor();
-  }
+  submit_next(p, r);
   leave(m);
 }
 

@@ -151,8 +151,6 @@ void count_new_machine() noexcept WEFT_REQUIRES(sched.lock) {
   }
 }
 
-void post() noexcept { wake_factory(); }
-
 }  // namespace
 
 machine* new_machine() noexcept {
@@ -207,7 +205,7 @@ void request_spinning_machine() noexcept {
   count_new_machine();
   sched.owed_spinners.fetch_add(1, std::memory_order_relaxed);
   ++factory_requests.spinning;
-  post();
+  wake_factory();
 }
 
 void keep_reserve() noexcept {
@@ -216,13 +214,13 @@ void keep_reserve() noexcept {
   count_new_machine();
   ++sched.starting;
   ++factory_requests.spare;
-  post();
+  wake_factory();
 }
 
 void request_look_at_limits() noexcept {
   base::lock_guard guard(sched.lock);
   factory_requests.limits = true;
-  post();
+  wake_factory();
 }
 
 void start_threads() {

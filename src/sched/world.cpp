@@ -15,6 +15,7 @@
 #include "sched/stack.h"
 #include "sched/steal.h"
 #include "sched/syscall.h"
+#include "sched/sysmon.h"
 #include "sched/timers.h"
 
 namespace weft::sched {
@@ -181,10 +182,7 @@ void start_world(int procs) noexcept {
         woken[wakes++] = m;
       }
     }
-    if (sched.sysmon_asleep) {
-      sched.sysmon_asleep = false;
-      sched.sysmon_note.wake();
-    }
+    if (sched.sysmon_asleep) wake_sysmon();
   }
   for (int i = 0; i < wakes; ++i) woken[i]->park.wake();
   // What lies between two run()s is no pause.
