@@ -32,81 +32,29 @@
 
 #include "support/build.h"
 #include "support/chan_places.h"
+#include "support/stress.h"
 
 namespace {
 
 using clock = std::chrono::steady_clock;
+using test::progress;
+using test::random_source;
 
-class random_source {
+// What is going on, for the watchdog.
+class now_playing {
  public:
-  explicit random_source(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {  // splitmix64
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-  std::uint64_t below(std::uint64_t n) { return next() % n; }
-  bool one_in(std::uint64_t n) { return below(n) == 0; }
-
- private:
-  std::uint64_t state_;
-};
-
-std::uint64_t seed_of_this_run() {
-  if (const char* const given = std::getenv("WEFT_STRESS_SEED")) return std::strtoull(given, nullptr, 0);
-  return (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
-}
-
-std::chrono::seconds duration_of_this_run() {
-  if (const char* const given = std::getenv("WEFT_STRESS_SECONDS")) return std::chrono::seconds(std::atol(given));
-  const char* const soak = std::getenv("WEFT_SOAK");
-  return std::chrono::seconds(soak != nullptr && std::string(soak) == "1" ? 120 : 3);
-}
-
-std::atomic<std::uint64_t> progress{0};
-
-// Aborts when nothing has moved for a minute.
-class watchdog {
- public:
-  watchdog() : thread_([this] { watch(); }) {}
-  watchdog(const watchdog&) = delete;
-  watchdog& operator=(const watchdog&) = delete;
-  ~watchdog() {
-    {
-      const std::lock_guard guard(lock_);
-      stop_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
-
-  void now_playing(std::string what) {
+  void set(std::string what) {
     const std::lock_guard guard(lock_);
     what_ = std::move(what);
   }
-
- private:
-  void watch() {
-    std::uint64_t last = progress;
-    auto last_change = clock::now();
-    std::unique_lock guard(lock_);
-    while (!wake_.wait_for(guard, std::chrono::milliseconds(500), [this] { return stop_; })) {
-      if (const std::uint64_t now = progress; now != last) {
-        last = now;
-        last_change = clock::now();
-      } else if (clock::now() - last_change > std::chrono::seconds(60)) {
-        std::fprintf(stderr, "nothing has moved for a minute: %s\n", what_.c_str());
-        std::abort();
-      }
-    }
+  void say() {
+    const std::lock_guard guard(lock_);
+    std::fprintf(stderr, "nothing has moved for a minute: %s\n", what_.c_str());
   }
 
+ private:
   std::mutex lock_;
-  std::condition_variable wake_;
-  bool stop_ = false;
   std::string what_;
-  std::thread thread_;
 };
 
 // ---- what is sent ----
@@ -356,18 +304,19 @@ void play(std::uint64_t seed, int procs) {
 }
 
 TEST(chan_stress, every_value_is_accounted_for_exactly_once) {
-  const std::uint64_t seed = seed_of_this_run();
+  const std::uint64_t seed = test::stress_seed();
   std::printf("WEFT_STRESS_SEED=%" PRIu64 "\n", seed);
   std::fflush(stdout);
   random_source random(seed);
-  watchdog dog;
-  const auto end = clock::now() + duration_of_this_run();
+  now_playing playing;
+  const test::watchdog dog([&] { playing.say(); });
+  const auto end = clock::now() + test::stress_duration();
   int rounds = 0;
   do {
     for (const int procs : {1, 2, 8}) {
       const std::uint64_t round_seed = random.next();
       const bool objects = random.one_in(2);
-      dog.now_playing("round " + std::to_string(rounds) + ", procs " + std::to_string(procs) +
+      playing.set("round " + std::to_string(rounds) + ", procs " + std::to_string(procs) +
                       (objects ? ", objects" : ", bits"));
       objects ? play<object>(round_seed, procs) : play<std::uint64_t>(round_seed, procs);
       ++rounds;

@@ -36,6 +36,7 @@
 #include "support/await.h"
 #include "support/build.h"
 #include "support/net.h"
+#include "support/stress.h"
 #include "support/subprocess.h"
 
 namespace {
@@ -43,67 +44,19 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 namespace net = weft::net;
+using test::progress;
+using test::random_source;
 
-// ---- randomness, time, watchdog ----
-
-std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-std::chrono::seconds duration() {
-  if (number_from_environment("WEFT_SOAK", 0) != 0) return 120s;
-  return std::chrono::seconds(number_from_environment("WEFT_STRESS_SECONDS", 3));
-}
-
-std::uint64_t seed() {
-  static const std::uint64_t value = number_from_environment("WEFT_STRESS_SEED", std::random_device{}());
-  return value;
-}
-
-class random_source {
- public:
-  explicit random_source(std::uint64_t seed) : state_(seed) {}
-
-  std::uint32_t below(std::uint32_t bound) {
-    state_ += 0x9e3779b97f4a7c15;
-    std::uint64_t z = (state_ ^ (state_ >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return static_cast<std::uint32_t>((z ^ (z >> 31)) % bound);
-  }
-  bool chance(std::uint32_t one_in) { return below(one_in) == 0; }
-
- private:
-  std::uint64_t state_;
-};
-
-std::atomic<std::uint64_t> steps = 0;
 std::atomic<int> procs_now = 0;
 
-class watchdog {
- public:
-  watchdog() : thread_([](const std::stop_token& stop) { watch(stop); }) {}
-
- private:
-  static void watch(const std::stop_token& stop) {
-    std::uint64_t seen = steps;
-    for (int quiet = 0; !stop.stop_requested();) {
-      std::this_thread::sleep_for(100ms);
-      quiet = steps == seen ? quiet + 1 : 0;
-      seen = steps;
-      if (quiet < 600) continue;
-      const auto s = weft::runtime::read_sched_stats();
-      std::fprintf(stderr,
-                   "nothing has happened for a minute: seed %" PRIu64 ", %d Ps, %" PRIu64 " steps, %" PRIu64 " goroutines, %" PRIu64
-                   " wait for descriptors, %d idle Ps, %d spinning, %" PRIu64 " polls, %" PRIu64 " waits in the poller\n",
-                   seed(), procs_now.load(), seen, s.goroutines, s.io_waiting, s.idle_procs, s.spinning_threads, s.netpolls,
-                   s.netpoll_waits);
-      std::abort();
-    }
-  }
-
-  std::jthread thread_;
-};
+void say_what_is_going_on() {
+  const auto s = weft::runtime::read_sched_stats();
+  std::fprintf(stderr,
+               "nothing has happened for a minute: seed %" PRIu64 ", %d Ps, %" PRIu64 " steps, %" PRIu64 " goroutines, %" PRIu64
+               " wait for descriptors, %d idle Ps, %d spinning, %" PRIu64 " polls, %" PRIu64 " waits in the poller\n",
+               test::stress_seed(), procs_now.load(), progress.load(), s.goroutines, s.io_waiting, s.idle_procs,
+               s.spinning_threads, s.netpolls, s.netpoll_waits);
+}
 
 std::size_t open_descriptors() {
   std::size_t n = 0;
@@ -189,7 +142,7 @@ const test::scenario dialers("dialers", &dial_and_talk);
 
 TEST(net_stress, ten_thousand_connections_at_once_need_no_more_threads_than_a_few) {
   raise_descriptor_limit(connections + 200);
-  const watchdog dog;
+  const test::watchdog dog(say_what_is_going_on);
   procs_now = procs;
   weft::run(
       [&] {
@@ -203,7 +156,7 @@ TEST(net_stress, ten_thousand_connections_at_once_need_no_more_threads_than_a_fe
           for (;;) {
             net::conn c = listener.accept(ec);
             if (ec) return;
-            ++steps;
+            ++progress;
             if (++accepted == connections) threads = test::threads_without_preempted();
             servers.go([c = std::move(c)]() mutable { echo(c); });
           }
@@ -241,7 +194,7 @@ std::string make_text(std::uint64_t s, std::size_t size) {
 void serve(net::conn c, random_source random) {
   std::array<char, 8192> buffer;
   const std::size_t size = 1 + random.below(buffer.size());
-  const bool has_deadline = random.chance(2);
+  const bool has_deadline = random.one_in(2);
   std::error_code ec;
   for (;;) {
     if (has_deadline) c.set_deadline(clock::now() + 20s);
@@ -249,8 +202,8 @@ void serve(net::conn c, random_source random) {
     if (n == 0) return;
     c.write({buffer.data(), n}, ec);
     if (ec) return;
-    ++steps;
-    if (random.chance(64)) weft::sleep_for(std::chrono::microseconds(random.below(300)));
+    ++progress;
+    if (random.one_in(64)) weft::sleep_for(std::chrono::microseconds(random.below(300)));
   }
 }
 
@@ -258,7 +211,7 @@ void serve(net::conn c, random_source random) {
 std::size_t read_patiently(net::conn& c, char* to, std::size_t size, random_source& random) {
   for (;;) {
     std::error_code ec;
-    if (random.chance(3)) {
+    if (random.one_in(3)) {
       c.set_read_deadline(clock::now() + std::chrono::microseconds(random.below(500)) - 50us);
     } else {
       c.set_read_deadline(clock::time_point::max());
@@ -284,8 +237,8 @@ bool exchange(net::conn& c, manner how, std::uint64_t stream, random_source& ran
       const std::size_t n = std::min(most, text.size() - at);
       c.write({text.data() + at, n});
       at += n;
-      ++steps;
-      if (own.chance(16)) weft::yield();
+      ++progress;
+      if (own.one_in(16)) weft::yield();
     }
     if (how == manner::half_close) c.shutdown_write();
   });
@@ -297,8 +250,8 @@ bool exchange(net::conn& c, manner how, std::uint64_t stream, random_source& ran
     const std::size_t r = how == manner::deadlines ? read_patiently(c, back.data() + got, n, random) : c.read({back.data() + got, n});
     if (r == 0) break;
     got += r;
-    ++steps;
-    if (how == manner::slow_reader && random.chance(8)) weft::sleep_for(std::chrono::microseconds(random.below(100)));
+    ++progress;
+    if (how == manner::slow_reader && random.one_in(8)) weft::sleep_for(std::chrono::microseconds(random.below(100)));
   }
   writer.wait();
   if (how == manner::half_close) {
@@ -310,7 +263,7 @@ bool exchange(net::conn& c, manner how, std::uint64_t stream, random_source& ran
 
 // A client that is torn away in the middle: by another goroutine that closes it, by a reset, by destruction.
 void torn_away(net::conn c, random_source& random) {
-  if (random.chance(2)) {
+  if (random.one_in(2)) {
     const linger reset{1, 0};
     ::setsockopt(c.native_handle(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   }
@@ -319,16 +272,16 @@ void torn_away(net::conn c, random_source& random) {
   users.go([&] {
     std::error_code ec;
     while (!ec) c.write(text, ec);
-    ++steps;
+    ++progress;
   });
   users.go([&] {
     std::error_code ec;
     std::array<char, 1024> buffer;
     while (c.read(buffer, ec) != 0) {
     }
-    ++steps;
+    ++progress;
   });
-  if (random.chance(2)) weft::sleep_for(std::chrono::microseconds(random.below(500)));
+  if (random.one_in(2)) weft::sleep_for(std::chrono::microseconds(random.below(500)));
   c.close();
   users.wait();
 }
@@ -340,11 +293,11 @@ void half_open(net::conn c, random_source& random) {
   c.set_deadline(clock::now() + std::chrono::microseconds(random.below(2000)));
   c.read({&byte, 1}, ec);
   EXPECT_EQ(ec, std::errc::timed_out);
-  ++steps;
+  ++progress;
 }
 
 void client(const std::string& where, bool is_unix, std::uint64_t stream) {
-  random_source random(seed() * 31 + stream);
+  random_source random(test::stress_seed() * 31 + stream);
   net::conn c = is_unix ? net::dial_unix(where) : net::dial_tcp(where);
   switch (random.below(8)) {
     case 0:
@@ -370,7 +323,7 @@ void client(const std::string& where, bool is_unix, std::uint64_t stream) {
 
 void round_of(random_source& random, int round) {
   const std::size_t before = open_descriptors();
-  const bool is_unix = random.chance(4);
+  const bool is_unix = random.one_in(4);
   net::listener listener = is_unix ? net::listen_unix("@weft-stress-" + std::to_string(::getpid()) + "-" + std::to_string(round))
                                    : net::listen_tcp("127.0.0.1:0");
   const std::string where = listener.local_address().to_string();
@@ -404,10 +357,10 @@ void round_of(random_source& random, int round) {
 }
 
 TEST(net_stress, what_well_behaved_clients_send_comes_back_whatever_the_others_do) {
-  std::printf("WEFT_STRESS_SEED=%" PRIu64 "\n", seed());
-  const watchdog dog;
-  random_source random(seed());
-  const auto end = clock::now() + duration();
+  std::printf("WEFT_STRESS_SEED=%" PRIu64 "\n", test::stress_seed());
+  const test::watchdog dog(say_what_is_going_on);
+  random_source random(test::stress_seed());
+  const auto end = clock::now() + test::stress_duration();
   constexpr int sizes[] = {1, 2, 8, 3, 4};
   int rounds = 0;
   do {
@@ -416,7 +369,7 @@ TEST(net_stress, what_well_behaved_clients_send_comes_back_whatever_the_others_d
     ++rounds;
     if (testing::Test::HasFailure()) break;
   } while (clock::now() < end);
-  std::printf("%d rounds, %" PRIu64 " steps\n", rounds, steps.load());
+  std::printf("%d rounds, %" PRIu64 " steps\n", rounds, progress.load());
 }
 
 }  // namespace

@@ -24,22 +24,13 @@
 #include <string>
 #include <vector>
 
+#include "support/stress.h"
 #include "support/subprocess.h"
 
 namespace {
 
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
-
-std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-std::chrono::seconds duration() {
-  if (number_from_environment("WEFT_SOAK", 0) != 0) return 180s;
-  return std::chrono::seconds(number_from_environment("WEFT_STRESS_SECONDS", 6));
-}
 
 void require(bool holds, const char* what) {
   if (holds) return;
@@ -118,7 +109,7 @@ void compute(std::uint32_t seed) {
 
 const test::scenario torture("torture", [] {
   const int procs = std::atoi(std::getenv("TORTURE_PROCS"));
-  const auto end = clock::now() + std::chrono::milliseconds(number_from_environment("TORTURE_MS", 1000));
+  const auto end = clock::now() + std::chrono::milliseconds(test::number_from_environment("TORTURE_MS", 1000));
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), &std::fclose);
   std::atomic<std::uint64_t> rounds{0};
   weft::run(
@@ -152,7 +143,7 @@ const test::scenario torture("torture", [] {
 
 TEST(preempt_torture, foreign_code_survives_being_stopped_anywhere) {
   for (const int procs : {1, 2, 8}) {
-    const auto length = duration() / 3;
+    const auto length = test::stress_duration(6, 180) / 3;
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(length).count();
     const test::outcome end = torture.run({{"WEFTDEBUG", "slice=1"},
                                            {"TORTURE_PROCS", std::to_string(procs)},

@@ -36,40 +36,13 @@
 #include <vector>
 
 #include "support/build.h"
+#include "support/stress.h"
 
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-// ---- randomness ----
-
-class random_source {
- public:
-  explicit random_source(std::uint64_t seed) : state_(seed) {}
-
-  std::uint64_t next() {  // splitmix64
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-  std::uint64_t below(std::uint64_t n) { return next() % n; }
-  bool one_in(std::uint64_t n) { return below(n) == 0; }
-
- private:
-  std::uint64_t state_;
-};
-
-std::uint64_t seed_of_this_run() {
-  if (const char* const given = std::getenv("WEFT_STRESS_SEED")) return std::strtoull(given, nullptr, 0);
-  return (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
-}
-
-std::chrono::seconds duration_of_this_run() {
-  if (const char* const given = std::getenv("WEFT_STRESS_SECONDS")) return std::chrono::seconds(std::atol(given));
-  const char* const soak = std::getenv("WEFT_SOAK");
-  return std::chrono::seconds(soak != nullptr && std::string(soak) == "1" ? 120 : 3);
-}
+using test::progress;
+using test::random_source;
 
 // ---- the account of one round ----
 
@@ -110,7 +83,6 @@ struct round_state {
 
 constexpr std::size_t most_alive = test::scaled(20'000, 3'000, 1'500);
 
-std::atomic<std::uint64_t> progress{0};
 std::atomic<round_state*> current_round{nullptr};
 
 // ---- the watchdog ----
@@ -147,45 +119,11 @@ void print_round(const round_state& r) {
                weft::runtime::num_goroutine(), weft::runtime::num_thread());
 }
 
-class watchdog {
- public:
-  watchdog() : thread_([this] { watch(); }) {}
-  watchdog(const watchdog&) = delete;
-  watchdog& operator=(const watchdog&) = delete;
-  ~watchdog() {
-    {
-      const std::lock_guard guard(lock_);
-      stop_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
-
- private:
-  static constexpr std::chrono::seconds patience{60};
-
-  void watch() {
-    std::uint64_t last = progress;
-    auto last_change = clock::now();
-    std::unique_lock guard(lock_);
-    while (!wake_.wait_for(guard, std::chrono::milliseconds(500), [this] { return stop_; })) {
-      if (const std::uint64_t now = progress; now != last) {
-        last = now;
-        last_change = clock::now();
-      } else if (clock::now() - last_change > patience) {
-        std::fprintf(stderr, "scheduler_stress: nothing ended for %d s\n", static_cast<int>(patience.count()));
-        if (const round_state* const r = current_round) print_round(*r);
-        print_threads();
-        std::abort();
-      }
-    }
-  }
-
-  std::mutex lock_;
-  std::condition_variable wake_;
-  bool stop_ = false;
-  std::thread thread_;
-};
+void say_where_everybody_is() {
+  std::fprintf(stderr, "scheduler_stress: nothing ended for a minute\n");
+  if (const round_state* const r = current_round) print_round(*r);
+  print_threads();
+}
 
 // ---- what the goroutines and the threads do ----
 
@@ -502,13 +440,13 @@ void in_the_background(round_state& r, random_source& random) {
 
 TEST(scheduler_stress, every_goroutine_that_is_spawned_runs_once_and_ends) {
   constexpr int all_procs[] = {1, 2, 3, 8, 32};
-  const std::uint64_t seed = seed_of_this_run();
+  const std::uint64_t seed = test::stress_seed();
   std::printf("WEFT_STRESS_SEED=%" PRIu64 "\n", seed);
   std::fflush(stdout);
 
-  const watchdog watching;
+  const test::watchdog watching(say_where_everybody_is);
   random_source random(seed);
-  const auto end = clock::now() + duration_of_this_run();
+  const auto end = clock::now() + test::stress_duration();
   std::size_t rounds = 0;
   std::size_t total = 0;
   while (!testing::Test::HasFatalFailure() && !testing::Test::HasNonfatalFailure() &&

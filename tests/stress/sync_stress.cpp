@@ -29,77 +29,25 @@
 #include <vector>
 
 #include "support/build.h"
+#include "support/stress.h"
 
 namespace {
 
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
+using test::progress;
+using test::random_source;
 
-// ---- randomness, time, watchdog ----
-
-std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-std::chrono::seconds duration() {
-  if (number_from_environment("WEFT_SOAK", 0) != 0) return 120s;
-  return std::chrono::seconds(number_from_environment("WEFT_STRESS_SECONDS", 3));
-}
-
-std::uint64_t seed() {
-  static const std::uint64_t value = number_from_environment("WEFT_STRESS_SEED", std::random_device{}());
-  return value;
-}
-
-class random_source {
- public:
-  explicit random_source(std::uint64_t seed) : state_(seed) {}
-
-  std::uint32_t below(std::uint32_t bound) {
-    state_ += 0x9e3779b97f4a7c15;
-    std::uint64_t z = (state_ ^ (state_ >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return static_cast<std::uint32_t>((z ^ (z >> 31)) % bound);
-  }
-  bool chance(std::uint32_t one_in) { return below(one_in) == 0; }
-  std::chrono::microseconds microseconds(std::uint32_t bound) { return std::chrono::microseconds(below(bound)); }
-
- private:
-  std::uint64_t state_;
-};
-
-std::atomic<std::uint64_t> steps = 0;
 std::atomic<int> procs_now = 0;
 
-class watchdog {
- public:
-  watchdog() : thread_([this](const std::stop_token& stop) { watch(stop); }) {}
-
- private:
-  static void watch(const std::stop_token& stop) {
-    std::uint64_t seen = 0;
-    auto since = clock::now();
-    while (!stop.stop_requested()) {
-      std::this_thread::sleep_for(20ms);
-      const std::uint64_t now = steps;
-      if (now != seen) {
-        seen = now;
-        since = clock::now();
-      } else if (clock::now() - since > 60s) {
-        const auto s = weft::runtime::read_sched_stats();
-        std::fprintf(stderr,
-                     "hung with %d Ps after %" PRIu64 " steps, seed %" PRIu64 ": %zu goroutines, %" PRIu64
-                     " in the global queue, %d of %d Ps idle, %d spinning\n",
-                     procs_now.load(), now, seed(), weft::runtime::num_goroutine(), s.global_queue, s.idle_procs,
-                     s.procs, s.spinning_threads);
-        std::abort();
-      }
-    }
-  }
-
-  std::jthread thread_;
-};
+void say_what_is_going_on() {
+  const auto s = weft::runtime::read_sched_stats();
+  std::fprintf(stderr,
+               "hung with %d Ps after %" PRIu64 " steps, seed %" PRIu64 ": %zu goroutines, %" PRIu64
+               " in the global queue, %d of %d Ps idle, %d spinning\n",
+               procs_now.load(), progress.load(), test::stress_seed(), weft::runtime::num_goroutine(), s.global_queue,
+               s.idle_procs, s.procs, s.spinning_threads);
+}
 
 void pause_somehow(random_source& random) {
   switch (random.below(16)) {
@@ -144,25 +92,25 @@ struct world {
 };
 
 void lock_mutex(world& w, random_source& random) {
-  if (random.chance(4)) {
+  if (random.one_in(4)) {
     if (!w.mutex.try_lock()) return;
   } else {
     w.mutex.lock();
   }
   ++w.by_mutex;
-  if (random.chance(8)) pause_somehow(random);
+  if (random.one_in(8)) pause_somehow(random);
   w.mutex.unlock();
   ++w.mutex_ops;
 }
 
 void lock_timed(world& w, random_source& random) {
-  if (random.chance(3)) {
+  if (random.one_in(3)) {
     w.timed.lock();
   } else if (!w.timed.try_lock_for(random.microseconds(100))) {
     return;
   }
   ++w.by_timed;
-  if (random.chance(8)) pause_somehow(random);
+  if (random.one_in(8)) pause_somehow(random);
   w.timed.unlock();
   ++w.timed_ops;
 }
@@ -176,28 +124,28 @@ void lock_recursive(world& w, random_source& random) {
 }
 
 void lock_shared(world& w, random_source& random) {
-  if (random.chance(3)) {
+  if (random.one_in(3)) {
     std::unique_lock guard(w.shared);
     ++w.by_shared;
-    if (random.chance(4)) pause_somehow(random);
+    if (random.one_in(4)) pause_somehow(random);
     ++w.by_shared_copy;
     ++w.shared_ops;
   } else {
     std::shared_lock guard(w.shared, std::defer_lock);
-    if (random.chance(3)) {
+    if (random.one_in(3)) {
       if (!guard.try_lock()) return;
     } else {
       guard.lock();
     }
     const long seen = w.by_shared;
-    if (random.chance(4)) pause_somehow(random);
+    if (random.one_in(4)) pause_somehow(random);
     EXPECT_EQ(w.by_shared, seen);
     EXPECT_EQ(w.by_shared_copy, seen);
   }
 }
 
 void take_permit(world& w, random_source& random) {
-  if (random.chance(2)) {
+  if (random.one_in(2)) {
     w.semaphore.acquire();
   } else if (!w.semaphore.try_acquire_for(random.microseconds(100))) {
     return;
@@ -209,7 +157,7 @@ void take_permit(world& w, random_source& random) {
 }
 
 void put_or_get(world& w, random_source& random) {
-  if (random.chance(2)) {
+  if (random.one_in(2)) {
     {
       std::lock_guard guard(w.queue_lock);
       ++w.queued;
@@ -221,18 +169,18 @@ void put_or_get(world& w, random_source& random) {
   std::unique_lock lock(w.queue_lock);
   const auto not_empty = [&] { return w.queued > 0; };
   bool mine = false;
-  if (random.chance(2)) {
+  if (random.one_in(2)) {
     mine = w.queue_changed.wait_for(lock, random.microseconds(100), not_empty);
   } else {
     std::stop_source stop;
     std::optional<std::thread> by_thread;
     auto request = [stop]() mutable { stop.request_stop(); };
-    if (random.chance(64)) {
+    if (random.one_in(64)) {
       by_thread.emplace(request);
     } else {
       weft::go(request);
     }
-    mine = random.chance(2) ? w.queue_changed.wait(lock, stop.get_token(), not_empty)
+    mine = random.one_in(2) ? w.queue_changed.wait(lock, stop.get_token(), not_empty)
                             : w.queue_changed.wait_for(lock, stop.get_token(), random.microseconds(100), not_empty);
     if (mine) --w.queued;
     lock.unlock();
@@ -286,9 +234,9 @@ void fork_and_join(random_source& random) {
     }
     case 2: {
       auto g = std::make_unique<weft::group>();
-      if (random.chance(2)) g->set_limit(static_cast<int>(random.below(3)) + 1);
+      if (random.one_in(2)) g->set_limit(static_cast<int>(random.below(3)) + 1);
       for (int i = 0; i < n; ++i) g->go(body(i));
-      const bool fails = random.chance(2);
+      const bool fails = random.one_in(2);
       if (fails) g->go([](const std::stop_token&) { throw 1; });
       try {
         g->wait();
@@ -384,7 +332,7 @@ void member(world& w, std::uint64_t member_seed, int turns) {
         meet_once(random);
         break;
     }
-    ++steps;
+    ++progress;
     pause_somehow(random);
   }
 }
@@ -424,10 +372,10 @@ void round_of(random_source& random) {
 }
 
 TEST(sync_stress, every_lock_excludes_and_every_wait_ends) {
-  std::printf("WEFT_STRESS_SEED=%" PRIu64 "\n", seed());
-  const watchdog dog;
-  random_source random(seed());
-  const auto end = clock::now() + duration();
+  std::printf("WEFT_STRESS_SEED=%" PRIu64 "\n", test::stress_seed());
+  const test::watchdog dog(say_what_is_going_on);
+  random_source random(test::stress_seed());
+  const auto end = clock::now() + test::stress_duration();
   constexpr int sizes[] = {1, 2, 8, 3, 16};
   int rounds = 0;
   do {
@@ -435,7 +383,7 @@ TEST(sync_stress, every_lock_excludes_and_every_wait_ends) {
     weft::run([&] { round_of(random); }, {.procs = procs_now});
     if (testing::Test::HasFailure()) break;
   } while (clock::now() < end);
-  std::printf("%d rounds, %" PRIu64 " steps\n", rounds, steps.load());
+  std::printf("%d rounds, %" PRIu64 " steps\n", rounds, progress.load());
 }
 
 }  // namespace

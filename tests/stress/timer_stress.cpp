@@ -29,81 +29,24 @@
 #include "sched/scheduler.h"
 #include "support/anywhere.h"
 #include "support/build.h"
+#include "support/stress.h"
 
 namespace {
 
 using namespace std::chrono_literals;
 using steady = std::chrono::steady_clock;
+using test::progress;
+using test::random_source;
 
-class random_source {
- public:
-  explicit random_source(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {  // splitmix64
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-  std::uint64_t below(std::uint64_t n) { return next() % n; }
-  bool one_in(std::uint64_t n) { return below(n) == 0; }
-  // Mostly so short that the timer expires while something else is done to it.
-  std::chrono::nanoseconds delay() {
-    if (one_in(16)) return std::chrono::hours(1);
-    return std::chrono::nanoseconds(below(one_in(8) ? 2'000'000 : 20'000));
-  }
-
- private:
-  std::uint64_t state_;
-};
-
-std::uint64_t seed_of_this_run() {
-  if (const char* const given = std::getenv("WEFT_STRESS_SEED")) return std::strtoull(given, nullptr, 0);
-  return (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
+// Mostly so short that the timer expires while something else is done to it.
+std::chrono::nanoseconds delay(random_source& random) {
+  if (random.one_in(16)) return std::chrono::hours(1);
+  return std::chrono::nanoseconds(random.below(random.one_in(8) ? 2'000'000 : 20'000));
 }
-
-std::chrono::milliseconds duration_of_this_run() {
-  if (const char* const given = std::getenv("WEFT_STRESS_SECONDS")) return std::chrono::seconds(std::atol(given));
-  const char* const soak = std::getenv("WEFT_SOAK");
-  return std::chrono::seconds(soak != nullptr && std::string(soak) == "1" ? 120 : 3);
-}
-
-std::atomic<std::uint64_t> progress{0};
-
-class watchdog {
- public:
-  watchdog() : thread_([this] { watch(); }) {}
-  ~watchdog() {
-    {
-      std::lock_guard guard(lock_);
-      over_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
-
- private:
-  void watch() {
-    std::unique_lock guard(lock_);
-    std::uint64_t seen = progress;
-    for (int seconds = 0; !wake_.wait_for(guard, 1s, [&] { return over_; });) {
-      const std::uint64_t now = progress;
-      seconds = now == seen ? seconds + 1 : 0;
-      seen = now;
-      if (seconds < 60) continue;
-      std::fprintf(stderr, "timer_stress: nothing has moved for a minute\n");
-      std::abort();
-    }
-  }
-
-  std::mutex lock_;
-  std::condition_variable wake_;
-  bool over_ = false;
-  std::thread thread_;
-};
 
 // A timer of its own: every answer can be foretold.
 void alone(random_source& random) {
-  weft::timer t(random.delay());
+  weft::timer t(delay(random));
   bool active = true;
   auto not_before = steady::time_point::min();
   for (int i = 0; i < 50; ++i, ++progress) {
@@ -113,7 +56,7 @@ void alone(random_source& random) {
         active = false;
         break;
       case 1: {
-        const auto d = random.delay();
+        const auto d = delay(random);
         not_before = steady::now() + d;
         EXPECT_EQ(t.reset(d), active);
         active = true;
@@ -163,7 +106,7 @@ void change(shared_timer& s, random_source& random) {
       s.ended += s.t.stop();
     } else {
       ++s.set;
-      s.ended += s.t.reset(random.delay());
+      s.ended += s.t.reset(delay(random));
     }
     if (random.one_in(4)) weft::yield();
   }
@@ -187,12 +130,12 @@ void together(random_source& random) {
 void functions(random_source& random) {
   auto calls = std::make_shared<std::atomic<int>>(0);
   int expected = 1;
-  weft::timer t = weft::after_func(random.delay(), [calls] { ++*calls; });
+  weft::timer t = weft::after_func(delay(random), [calls] { ++*calls; });
   for (int i = 0; i < 30; ++i, ++progress) {
     if (random.one_in(3)) {
       expected -= t.stop();
     } else {
-      expected += 1 - t.reset(random.delay());
+      expected += 1 - t.reset(delay(random));
     }
     if (random.one_in(3)) weft::yield();
   }
@@ -214,7 +157,7 @@ void ticks(random_source& random) {
 void forgotten(random_source& random) {
   weft::chan<int> ready(1);
   for (int i = 0; i < 50; ++i, ++progress) {
-    const auto c = weft::after(random.delay());
+    const auto c = weft::after(delay(random));
     ready.send(i);
     weft::select(weft::on_recv(ready), weft::on_recv(c));
     while (ready.size() != 0) ready.recv();
@@ -229,16 +172,16 @@ std::size_t timers_in_heaps() {
 }
 
 TEST(timers, hold_their_promises_under_stress) {
-  const std::uint64_t seed = seed_of_this_run();
+  const std::uint64_t seed = test::stress_seed();
   std::printf("WEFT_STRESS_SEED=%" PRIu64 "\n", seed);
-  const watchdog dog;
+  const test::watchdog dog([] { std::fprintf(stderr, "timer_stress: nothing has moved for a minute\n"); });
   random_source random(seed);
   constexpr void (*scenarios[])(random_source&) = {alone, together, functions, ticks, forgotten};
   const int all_procs[] = {1, 2, 8};
   for (const int procs : all_procs) {
     weft::run(
         [&] {
-          const auto end = steady::now() + duration_of_this_run() / 3;
+          const auto end = steady::now() + std::chrono::milliseconds(test::stress_duration()) / 3;
           do {
             {
               test::crew crew;
