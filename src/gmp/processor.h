@@ -31,6 +31,7 @@ struct processor_counters {
   base::counter parks, readied, yields;
   base::counter stacks_bound;                // records that got a stack from a cache or the system
   base::counter stacks_inherited;            // records that ran on the warm stack of the goroutine before
+  base::counter joined_in_place;             // records that ran on the stack of who waited for them
   base::counter switches_via_g0;             // the others went straight from goroutine to goroutine
   base::counter overflows;                   // half rings moved to the global queue
   base::counter global_batches, global_taken, global_ticks;  // fair shares, goroutines in them, 61-tick looks

@@ -57,6 +57,7 @@ class census {
  private:
   void gather() noexcept;
   void add(const goroutine& g) noexcept;
+  void add_lender(const goroutine& g, const gmp::lender& l) noexcept;
   void add_unborn(const runnable* r) noexcept;
   void walk(const goroutine& g, member& m) noexcept;
 

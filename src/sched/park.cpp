@@ -116,6 +116,12 @@ goroutine* self() noexcept {
   return m != nullptr ? m->curg : thread_stand_in();
 }
 
+std::uint64_t self_number() noexcept {
+  const machine* m = current_machine();
+  // Threads have even numbers: addresses of what is theirs alone.
+  return m != nullptr ? 2 * m->curg->id + 1 : reinterpret_cast<std::uintptr_t>(thread_stand_in());
+}
+
 void park(commit_fn commit, void* arg, wait_reason why) noexcept {
   machine* m = enter_outermost();
   if (m == nullptr) return park_thread(commit, arg, why);

@@ -10,7 +10,10 @@
 namespace weft::sched {
 namespace {
 
-constexpr std::size_t header_bytes = os::page_size;  // a page more than asked for: the goroutine and the first frames
+// More than asked for: a page for the goroutine and the first frames, and room in which it can lend a whole stack of the
+// default size to those that it waits for (sched/join.h).
+constexpr std::size_t room_to_lend = 32 * 1024;
+constexpr std::size_t header_bytes = os::page_size + room_to_lend;
 constexpr std::size_t colours = 16;
 constexpr std::uint32_t carve_batch = 64;
 

@@ -19,7 +19,7 @@ using ring = weft::gmp::run_queue<item, 8>;
 // A ring counts for ever, modulo 2^32, and nobody can wait for that: this lets one begin where the test wants it.
 // (An explicit instantiation may name private members.)
 void begin_at(ring& q, std::uint32_t index);
-template <std::atomic<std::uint32_t> ring::*Head, std::atomic<std::uint32_t> ring::*Tail>
+template <std::atomic<std::uint64_t> ring::*Head, std::atomic<std::uint32_t> ring::*Tail>
 struct door {
   friend void begin_at(ring& q, std::uint32_t index) {
     (q.*Head).store(index);
