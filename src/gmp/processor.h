@@ -52,6 +52,7 @@ struct processor {
   std::int32_t id = 0;
   bool alone = false;                                // there is no other P: nobody steals from this one
   detail::wait_reason last_wait = detail::wait_reason::none;  // what the last goroutine that parked here waits for
+  std::uint32_t look_at = 0;                         // when `picks` gets here: see sched/queues.h
   std::uint32_t runnext_streak = 0;                  // choices in a row that came from runnext
   std::uint32_t record_count = 0;
   detail::record* records = nullptr;                 // free spawn records

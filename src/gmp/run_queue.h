@@ -70,6 +70,22 @@ class run_queue {
     return item;
   }
 
+  // Owner, where nobody else can grab: pop() and push(item) in one, if what comes out is to the taste of `accept`. Null, and
+  // nothing has happened, if it is not, or if the ring is empty. `second`: as peek_second() afterwards.
+  template <class Accept>
+  [[gnu::always_inline]] T* exchange_unshared(T* item, Accept accept, T*& second) noexcept {
+    const std::uint64_t h = head_.load(std::memory_order_relaxed);
+    const std::uint32_t t = tail_.load(std::memory_order_relaxed);
+    if (index(h) == t) return nullptr;
+    T* first = slot(index(h)).load(std::memory_order_relaxed);
+    second = slot(index(h) + 1).load(std::memory_order_relaxed);
+    if (!accept(first)) return nullptr;
+    slot(t).store(item, std::memory_order_relaxed);  // in a full ring the slot of the first one
+    head_.store(h + 1, std::memory_order_release);
+    tail_.store(t + 1, std::memory_order_release);  // [runq.publish]
+    return first;
+  }
+
   // Owner: what it pushed last, or a stale item if the ring is empty.
   T* peek_last() const noexcept { return slot(tail_.load(std::memory_order_relaxed) - 1).load(std::memory_order_relaxed); }
 

@@ -11,6 +11,7 @@
 #include "sched/revoke.h"
 #include "sched/section.h"
 #include "sched/switch.h"
+#include "sched/threads.h"
 
 namespace weft::sched {
 namespace {
@@ -37,7 +38,10 @@ void hand_off_now(goroutine* g) noexcept {
   machine* woken = nullptr;
   {
     base::lock_guard guard(sched.lock);
-    if (sched.idle_ms == 0) return;  // the spare is being made; sysmon will see to it
+    if (sched.idle_ms == 0) {
+      ask_for_successors(g->on_machine->p);
+      return;  // sysmon will see to it
+    }
     processor* p = take_from_call(g);
     if (p == nullptr) return;
     p->counters.calls_handed_over.bump();

@@ -64,7 +64,7 @@ bool retake(goroutine* g) noexcept {
   {
     base::lock_guard guard(sched.lock);
     if (sched.stopping.load(std::memory_order_relaxed)) return false;
-    if (sched.idle_ms == 0) keep_reserve();
+    if (sched.idle_ms == 0) ask_for_successors(g->on_machine->p);
     if (sched.idle_ms == 0 && sched.stopped_first == nullptr) return true;
     processor* p = take_from_call(g);
     if (p == nullptr) return true;
