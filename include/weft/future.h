@@ -171,7 +171,7 @@ class future {
 
 // Runs f in a new goroutine; the future has its result, or the exception that left it.
 template <class F>
-auto async(F&& f) -> future<std::invoke_result_t<std::decay_t<F>>> {
+[[gnu::always_inline]] inline auto async(F&& f) -> future<std::invoke_result_t<std::decay_t<F>>> {  // as go(): for dumps
   using R = std::invoke_result_t<std::decay_t<F>>;
   auto state = std::make_unique<detail::future_state<R>>();
   detail::future_call<R, std::decay_t<F>> call(state.get(), std::forward<F>(f));  // throws: the state is ours still

@@ -33,7 +33,7 @@ class group {
   // Runs f() or f(token()) in a new goroutine of the group. Waits first while as many run as set_limit() allows.
   template <class F>
   requires(std::is_invocable_v<std::decay_t<F>> ||
-           std::is_invocable_v<std::decay_t<F>, std::stop_token>) void go(F&& f) {
+           std::is_invocable_v<std::decay_t<F>, std::stop_token>) [[gnu::always_inline]] void go(F&& f) {  // as weft::go()
     begin();
     struct guard {
       group* self;

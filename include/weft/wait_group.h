@@ -42,7 +42,7 @@ class wait_group {
   // Runs f in a new goroutine that is counted: add(), then done() once f has returned and is destroyed.
   template <class F>
   requires std::is_invocable_v<std::decay_t<F>>
-  void go(F&& f) {
+  [[gnu::always_inline]] void go(F&& f) {  // as weft::go(): for dumps
     add();
     struct guard {
       wait_group* self;
