@@ -100,6 +100,14 @@ outcome yield_n(const arguments& a) {
 }
 const registered yield_n_workload{{"yield_n", 1'000, 0, yield_n}};
 
+outcome spawn_n(const arguments& a) {
+  const std::uint64_t rounds = std::max<std::uint64_t>(crowd_spawns / a.n, 1);
+  const stopwatch w;
+  for (std::uint64_t r = 0; r < rounds; ++r) spawn(a);
+  return w.stop(rounds * a.n);
+}
+const registered spawn_n_workload{{"spawn_n", 1'000, 0, spawn_n}};
+
 // Fibers that are all blocked in a pop from one channel.
 class crowd {
  public:

@@ -41,6 +41,7 @@ var workloads = map[string]workload{
 	"spawn_to_run":   {5_000, 100, spawnToRun},
 	"steal_burst":    {1_000, 50, stealBurst},
 	"yield_n":        {1_000, 0, yieldN},
+	"spawn_n":        {1_000, 0, spawnN},
 	"parked":         {1_000_000, 0, parked},
 	"parked_cost":    {1_000_000, 0, parkedCost},
 	"fib":            {27, 18, fibForkJoin},

@@ -108,6 +108,19 @@ func stealBurst(n int) outcome {
 	return out
 }
 
+// spawnN spawns the same number of goroutines, n at a time.
+func spawnN(n int) outcome {
+	rounds := 1_000_000 / n
+	if rounds < 1 {
+		rounds = 1
+	}
+	w := startWatch()
+	for r := 0; r < rounds; r++ {
+		spawn(n)
+	}
+	return w.stop(rounds * n)
+}
+
 func yieldN(n int) outcome {
 	each := 2_000_000 / n
 	if each < 1 {

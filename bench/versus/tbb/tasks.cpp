@@ -1,6 +1,7 @@
 // Spawning, forking and joining.
 #include <oneapi/tbb/task_group.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 
@@ -18,6 +19,16 @@ outcome spawn(const arguments& a) {
   return w.stop(a.n, ran == a.n);
 }
 const registered spawn_workload{{"spawn", 1'000'000, 100'000, spawn}};
+
+// The same number of tasks, n at a time.
+outcome spawn_n(const arguments& a) {
+  const std::uint64_t rounds = std::max<std::uint64_t>(crowd_spawns / a.n, 1);
+  bool ok = true;
+  const stopwatch w;
+  for (std::uint64_t r = 0; r < rounds; ++r) ok = spawn(a).ok && ok;
+  return w.stop(rounds * a.n, ok);
+}
+const registered spawn_n_workload{{"spawn_n", 1'000, 0, spawn_n}};
 
 outcome spawn_join(const arguments& a) {
   std::uint64_t sum = 0;

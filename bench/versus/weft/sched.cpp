@@ -104,6 +104,15 @@ outcome yield_n(const arguments& a) {
 }
 const registered yield_n_workload{{"yield_n", 1'000, 0, yield_n}};
 
+// The same number of goroutines, n at a time.
+outcome spawn_n(const arguments& a) {
+  const std::uint64_t rounds = std::max<std::uint64_t>(crowd_spawns / a.n, 1);
+  const stopwatch w;
+  for (std::uint64_t r = 0; r < rounds; ++r) spawn(a);
+  return w.stop(rounds * a.n);
+}
+const registered spawn_n_workload{{"spawn_n", 1'000, 0, spawn_n}};
+
 outcome spawn_to_run(const arguments& a) {
   std::vector<std::chrono::nanoseconds> late(a.n);
   const stopwatch w;

@@ -26,6 +26,7 @@ pub fn workloads() -> Vec<Workload> {
             run: |a| Box::pin(yields(a, a.n, (2_000_000 / a.n).max(1))),
         },
         Workload { name: "spawn", n: 1_000_000, warm_up: 100_000, run: |a| Box::pin(spawn(a)) },
+        Workload { name: "spawn_n", n: 1_000, warm_up: 0, run: |a| Box::pin(spawn_n(a)) },
         Workload { name: "spawn_join", n: 1_000_000, warm_up: 100_000, run: |a| Box::pin(spawn_join(a)) },
         Workload { name: "conserve", n: 10_000, warm_up: 1_000, run: |a| Box::pin(conserve(a)) },
         Workload { name: "steal_burst", n: 1_000, warm_up: 50, run: |a| Box::pin(steal_burst(a)) },
@@ -60,6 +61,16 @@ async fn spawn(a: Args) -> Outcome {
     }
     wg.wait().await;
     w.stop(a.n, true)
+}
+
+/// The same number of tasks, n at a time.
+async fn spawn_n(a: Args) -> Outcome {
+    let rounds = (1_000_000 / a.n).max(1);
+    let w = Stopwatch::start();
+    for _ in 0..rounds {
+        spawn(a).await;
+    }
+    w.stop(rounds * a.n, true)
 }
 
 async fn spawn_join(a: Args) -> Outcome {
