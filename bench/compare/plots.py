@@ -24,7 +24,7 @@ class Canvas:
                           f"fill='{colour}'/>")
 
     def dot(self, x, y, colour, radius=3.0) -> None:
-        self.parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='{radius}' fill='{colour}'/>")
+        self.parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='{radius}' fill='{colour}' stroke='white'/>")
 
     def path(self, points, colour) -> None:
         text = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)

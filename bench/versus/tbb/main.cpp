@@ -1,6 +1,6 @@
-// versus-tbb: the workloads of bench/versus that oneTBB has something for: tasks that fork and join, and its locks. A task
-// runs on the stack of whoever waits for it and cannot wait itself except for tasks, so there are no channels here, no sleep
-// and no yield.
+// versus-tbb: the workloads of bench/versus that oneTBB has something for: tasks that fork and join, and its locks. A
+// task runs on the stack of whoever waits for it and cannot wait itself except for tasks, so there are no channels
+// here, no sleep and no yield.
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/version.h>

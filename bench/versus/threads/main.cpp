@@ -1,11 +1,11 @@
-// versus-threads: the workloads of bench/versus with a thread where the others have a goroutine, and the standard library's
-// primitives. P is the number of CPUs that the threads may use. Counts are small (see bench/compare/lines.py): a thread costs a
-// thousand goroutines.
-#include "threads.h"
-
+// versus-threads: the workloads of bench/versus with a thread where the others have a goroutine, and the standard
+// library's primitives. P is the number of CPUs that the threads may use. Counts are small (see
+// bench/compare/lines.py): a thread costs a thousand goroutines.
 #include <sched.h>
 
 #include <cstdlib>
+
+#include "threads.h"
 
 namespace bench {
 

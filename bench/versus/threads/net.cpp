@@ -80,8 +80,12 @@ outcome run_server(void (*serve)(int), load_shape shape, const arguments& a) {
 }
 
 const registered r1{{"echo_64", 300'000, 20'000, [](const arguments& a) { return run_server(echo, {64, "echo"}, a); }}};
-const registered r2{{"echo_1000", 300'000, 20'000, [](const arguments& a) { return run_server(echo, {1000, "echo"}, a); }}};
-const registered r3{{"http_hello", 300'000, 20'000, [](const arguments& a) { return run_server(hello, {64, "http"}, a); }}};
+const registered r2{{"echo_1000", 300'000, 20'000, [](const arguments& a) {
+                       return run_server(echo, {1000, "echo"}, a);
+                     }}};
+const registered r3{{"http_hello", 300'000, 20'000, [](const arguments& a) {
+                       return run_server(hello, {64, "http"}, a);
+                     }}};
 const registered r4{{"http_wrk", 3, 1, [](const arguments& a) { return run_server(hello, {64, "wrk"}, a); }}};
 
 }  // namespace
