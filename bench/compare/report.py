@@ -48,7 +48,7 @@ def standing(line: Line, peer: str, weft: Cell, other: Cell) -> str | None:
         return "ahead"
     if line.stackless_leads and peer in STACKLESS:
         return "stackless"
-    apart = min(weft.values) > max(other.values)
+    apart = len(weft.values) > 1 and min(weft.values) > max(other.values)
     return "behind" if apart or other.median < UNRESOLVED * weft.median else "level"
 
 

@@ -80,6 +80,7 @@ inline constexpr std::chrono::microseconds burst_task_length{2};
 inline constexpr int clients_per_proc = 14;
 inline constexpr std::chrono::microseconds client_task_length{50};
 inline constexpr std::chrono::milliseconds client_period{1};
+inline constexpr std::chrono::milliseconds client_patience{10};
 // yield_n and spawn_n: so many yields or spawns, or one each if there are more goroutines.
 inline constexpr std::uint64_t crowd_yields = 2'000'000;
 inline constexpr std::uint64_t crowd_spawns = 1'000'000;
