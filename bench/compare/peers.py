@@ -89,6 +89,10 @@ def build_peer(key: str) -> str:
             return cmake_target(peer.program.name)
 
 
+def log_of(key: str) -> pathlib.Path:
+    return BUILD / "bench" / f"{key}.log"
+
+
 def build(peers: list[str]) -> None:
     """Builds what can be built. The program of a peer that could not is removed, so that no old one takes part."""
     say("building weft's program")
@@ -98,9 +102,10 @@ def build(peers: list[str]) -> None:
             continue
         say(f"building the program of {PEERS[key].title}")
         said = build_peer(key)
+        log = log_of(key)
+        log.unlink(missing_ok=True)
         if said:
             PEERS[key].program.unlink(missing_ok=True)
-            log = BUILD / "bench" / f"{key}.log"
             log.parent.mkdir(parents=True, exist_ok=True)
             log.write_text(said)
 
@@ -112,7 +117,7 @@ def absent(peers: list[str]) -> list[str]:
         peer = PEERS[key]
         if peer.program.exists():
             continue
-        log = BUILD / "bench" / f"{key}.log"
+        log = log_of(key)
         why = f"; see {log.relative_to(ROOT)}" if log.exists() else ""
         sentences.append(f"{peer.title}: NOT MEASURED. It was not built"
                          + (f"; it needs {peer.needs}" if peer.needs else "") + f"{why}.")

@@ -131,7 +131,7 @@ pub struct Command<'a> {
 }
 
 /// Ends the program for --list.
-pub fn parse(all: &[Workload]) -> Option<Command> {
+pub fn parse(all: &[Workload]) -> Option<Command<'_>> {
     let mut words = std::env::args().skip(1);
     let (mut name, mut n, mut procs) = (None, 0, std::thread::available_parallelism().map_or(1, |p| p.get()));
     while let Some(word) = words.next() {
