@@ -11,7 +11,7 @@ mod sched;
 mod sync;
 mod time;
 
-use harness::{Outcome, Workload};
+use harness::{Command, Workload};
 
 fn workloads() -> Vec<Workload> {
     [
@@ -25,14 +25,15 @@ fn workloads() -> Vec<Workload> {
     .concat()
 }
 
-fn run(w: &Workload, n: u64, procs: usize) -> Outcome {
+/// Prints the line while the runtime is still there, whose threads and memory it tells. True if the result was right.
+fn run(command: &Command) -> bool {
+    let (n, procs) = (command.n, command.procs);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(procs)
         .enable_all()
         .build()
         .expect("a runtime");
-    let body = w.run;
-    let warm_up = w.warm_up;
+    let (body, warm_up) = (command.workload.run, command.workload.warm_up);
     let main = async move {
         if warm_up > 0 && warm_up <= n {
             body(harness::Args { n: warm_up, procs }).await;
@@ -40,8 +41,9 @@ fn run(w: &Workload, n: u64, procs: usize) -> Outcome {
         body(harness::Args { n, procs }).await
     };
     let outcome = runtime.block_on(async { tokio::spawn(main).await.expect("the workload") });
+    println!("{}", harness::json(command, &outcome));
     runtime.shutdown_background();
-    outcome
+    outcome.ok
 }
 
 fn main() {
@@ -50,7 +52,5 @@ fn main() {
         eprintln!("usage: versus-tokio WORKLOAD [N] [--procs P]\n       versus-tokio --list");
         std::process::exit(64);
     });
-    let outcome = run(command.workload, command.n, command.procs);
-    println!("{}", harness::json(&command, &outcome));
-    std::process::exit(i32::from(!outcome.ok));
+    std::process::exit(i32::from(!run(&command)));
 }
