@@ -45,7 +45,7 @@ void hand_off_now(goroutine* g) noexcept {
     processor* p = take_from_call(g);
     if (p == nullptr) return;
     p->counters.calls_handed_over.bump();
-    woken = hand_off(p);
+    woken = hand_off(p, core_wish::here);
   }
   finish_hand_off(woken);
 }
@@ -61,7 +61,7 @@ processor* take_from_call(goroutine* g) noexcept {
   return p;
 }
 
-machine* hand_off(processor* p) noexcept {
+machine* hand_off(processor* p, core_wish wish) noexcept {
   const bool has_work = p->has_work() || sched.global_size.load(std::memory_order_relaxed) != 0;
   bool spinning = false;
   if (!has_work) {
@@ -74,7 +74,7 @@ machine* hand_off(processor* p) noexcept {
       return nullptr;
     }
   }
-  machine* m = take_idle_machine();
+  machine* m = take_idle_machine(wish);
   m->spinning = spinning;
   m->next_p = p;
   sched.handoffs.fetch_add(1, std::memory_order_relaxed);
