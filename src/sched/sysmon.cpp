@@ -29,6 +29,7 @@ constexpr int naps_before_sleep = 20;           // with nothing running
 constexpr std::int64_t longest_idle_nap = 1'000'000;
 constexpr std::int64_t poll_every = 10'000'000;
 constexpr std::int64_t busy_nap = 1'000'000;     // at most, while all Ps are busy and timers or goroutines wait
+constexpr std::int64_t patient_nap = 2'500'000;      // the same where neither timers nor sockets are waited for
 constexpr std::int64_t grace = 100'000;          // between asking a goroutine to give way and taking its P
 constexpr std::int64_t first_look = 1'000'000;   // after so much of a slice: does it sleep in the kernel?
 constexpr std::int64_t patience = 20'000'000;    // with the factory, before the last spare M is used
@@ -360,7 +361,10 @@ std::int64_t next_nap(const watch& w) noexcept {
   if (w.poller_missing) nap = std::min(nap, w.poller_deserted ? watch_nap : poller_nap);
   // A loose goroutine may take an idle P any moment, and then all are busy.
   const bool watchful = sched.loose.load(std::memory_order_relaxed) > 0 || nobody_else_watches();
-  return nap > busy_nap && watchful ? busy_nap : nap;
+  if (!watchful) return nap;
+  // Who only waits for the end of a slice need not know it to the millisecond.
+  const bool hasty = next_timer() != 0 || poll::any_waiter();
+  return std::min(nap, hasty ? busy_nap : patient_nap);
 }
 
 }  // namespace
