@@ -64,6 +64,7 @@ void prepare_once() {
   watch_forks();
   install_preempt_handler();
   install_quit_handler();
+  prepare_last_words();
   poll::open_poller();
 }
 
