@@ -43,7 +43,7 @@ void census::walk_detached() noexcept {
       if (await_standing(r.m, std::min(last, os::now_ns() + patience_ns))) walk_standing(r);
       let_go(r.m);
     }
-    if (r.m != nullptr && r.entry->frames == 0) walk_last_resort(r);
+    if (r.entry->frames == 0) walk_last_resort(r);
   }
 }
 
@@ -85,9 +85,13 @@ void census::walk_standing(runner& r) noexcept {
   if (r.m->curg == r.g && is_on_its_stack(*r.g, at.sp)) walk_from(at, *r.g, *r.entry);
 }
 
-// It did not answer. It may have fallen asleep since then; and where it went into a blocking call is known.
+// It did not answer. It may have fallen asleep since then; and where it went into a blocking call is known. Or it has come into
+// the runtime, and is found in the global queue, or missed on its way there.
 void census::walk_last_resort(runner& r) noexcept {
-  if (r.m->curg != r.g) return;
+  if (r.m == nullptr || r.m->curg != r.g) {
+    if (r.g->state.load(std::memory_order_acquire) == status::runnable) r.entry->state = status::runnable;
+    return;
+  }
   if (r.asked && walk_if_asleep(r) && r.entry->frames != 0) return;
   if (r.entry->state == status::syscall) walk(*r.g, *r.entry);
 }

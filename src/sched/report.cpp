@@ -144,7 +144,9 @@ class writer {
       const location& where = symbols_.at(pc);
       for (const symbol& s : where.symbols) lines.push_back({&where, &s, pc});
     }
-    if (lines.empty()) out_ += "\tgoroutine running on other thread; stack unavailable\n";
+    if (lines.empty()) {
+      out_ += m.state == status::running ? "\tgoroutine running on other thread; stack unavailable\n" : "\tstack unavailable\n";
+    }
     const auto [first, last] = of_interest(lines);
     for (std::size_t i = first; i < last; ++i) write_line(lines[i]);
     if (m.frames == census::max_frames) out_ += "...additional frames elided...\n";
