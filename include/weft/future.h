@@ -41,62 +41,60 @@ struct future_value<void> {
   void take() {}
 };
 
+// Whether the exception being handled is exit_goroutine()'s.
+bool handling_goroutine_exit() noexcept;
+
 // Shared by the future and the goroutine that makes the value; the last of the two deletes it.
 template <class R>
 struct future_state {
-  std::atomic<int> owners{2};
   event ready;
+  const record* child = nullptr;  // the goroutine's, as long as it has not begun; only compared
   std::exception_ptr error;
   future_value<R> result;
-
-  void release() noexcept {
-    if (owners.load(std::memory_order_acquire) == 1 || owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
-  }
 };
 
-// The goroutine's end of a future. If the function ends without a result (exit_goroutine), the promise is broken.
-template <class R>
-class future_maker {
+// What the goroutine of a future runs. It begins with what waits for its end.
+template <class R, class F>
+class future_call {
  public:
-  explicit future_maker(future_state<R>* s) noexcept : state_(s) {}
-  future_maker(future_maker&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
-  future_maker(const future_maker&) = delete;
-  future_maker& operator=(const future_maker&) = delete;
-  ~future_maker() {
+  static constexpr bool joined = true;
+
+  template <class G>
+  future_call(future_state<R>* s, G&& f) : state_(s), function_(std::forward<G>(f)) {}
+  future_call(future_call&& other) noexcept(std::is_nothrow_move_constructible_v<F>)
+      : state_(other.state_), function_(std::move(other.function_)) {
+    other.state_ = nullptr;  // only now: a function that cannot be moved stays where it is, with its promise
+  }
+  future_call(const future_call&) = delete;
+  future_call& operator=(const future_call&) = delete;
+  // If the function ends without a result (exit_goroutine), the promise is broken.
+  ~future_call() {
     if (state_ == nullptr) return;
     state_->error = std::make_exception_ptr(std::future_error(std::future_errc::broken_promise));
     finish();
   }
 
-  template <class F>
-  void run(F& f) {
+  void operator()() {
     try {
-      state_->result.run(f);
+      state_->result.run(function_);
     } catch (const std::exception&) {
       state_->error = std::current_exception();
     } catch (...) {
-      if (is_goroutine_exit()) throw;
+      if (handling_goroutine_exit()) throw;
       state_->error = std::current_exception();
     }
     finish();
   }
 
  private:
-  static bool is_goroutine_exit() noexcept;
   void finish() noexcept {
     future_state<R>* s = std::exchange(state_, nullptr);
-    s->ready.set();
-    s->release();
+    if (s->ready.set()) delete s;
   }
 
   future_state<R>* state_;
+  [[no_unique_address]] F function_;
 };
-
-// Whether the exception being handled is exit_goroutine()'s.
-bool handling_goroutine_exit() noexcept;
-
-template <class R>
-bool future_maker<R>::is_goroutine_exit() noexcept { return handling_goroutine_exit(); }
 
 }  // namespace detail
 
@@ -122,16 +120,20 @@ class future {
   // Parks until the value is there, and returns it or rethrows; the future is not valid() any more.
   // std::future_error (no_state) without a state, here and below.
   R get() {
-    wait();
-    struct releaser {
+    detail::future_state<R>& s = state();
+    if (!s.ready.is_set() && !detail::join_in_place(s.child, &s, detail::wait_reason::future, false, &s.ready)) s.ready.wait();
+    struct deleter {
       detail::future_state<R>* s;
-      ~releaser() { s->release(); }
+      ~deleter() { delete s; }
     } guard{std::exchange(state_, nullptr)};
     if (guard.s->error) std::rethrow_exception(std::move(guard.s->error));
     return guard.s->result.take();
   }
 
-  void wait() const { state().ready.wait(); }
+  void wait() const {
+    detail::future_state<R>& s = state();
+    if (!s.ready.is_set() && !detail::join_in_place(s.child, &s, detail::wait_reason::future, false)) s.ready.wait();
+  }
 
   template <class Rep, class Period>
   std::future_status wait_for(const std::chrono::duration<Rep, Period>& d) const {
@@ -160,7 +162,8 @@ class future {
     return state().ready.wait_until(deadline) ? std::future_status::ready : std::future_status::timeout;
   }
   void reset() noexcept {
-    if (state_ != nullptr) std::exchange(state_, nullptr)->release();
+    detail::future_state<R>* s = std::exchange(state_, nullptr);
+    if (s != nullptr && s->ready.abandon()) delete s;
   }
 
   detail::future_state<R>* state_ = nullptr;
@@ -168,19 +171,12 @@ class future {
 
 // Runs f in a new goroutine; the future has its result, or the exception that left it.
 template <class F>
-auto async(F&& f) -> future<std::invoke_result_t<std::decay_t<F>>> {
+[[gnu::always_inline]] inline auto async(F&& f) -> future<std::invoke_result_t<std::decay_t<F>>> {  // as go(): for dumps
   using R = std::invoke_result_t<std::decay_t<F>>;
-  auto* state = new detail::future_state<R>;
-  future<R> result(state);
-  struct guarded {
-    detail::future_state<R>* s;
-    ~guarded() {
-      if (s != nullptr) s->release();
-    }
-  } guard{state};
-  go([maker = detail::future_maker<R>(std::exchange(guard.s, nullptr)), function = std::decay_t<F>(std::forward<F>(f))]() mutable {
-    maker.run(function);
-  });
+  auto state = std::make_unique<detail::future_state<R>>();
+  detail::future_call<R, std::decay_t<F>> call(state.get(), std::forward<F>(f));  // throws: the state is ours still
+  future<R> result(state.release());
+  result.state_->child = detail::spawn_call(std::move(call));
   return result;
 }
 

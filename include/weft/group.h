@@ -33,7 +33,7 @@ class group {
   // Runs f() or f(token()) in a new goroutine of the group. Waits first while as many run as set_limit() allows.
   template <class F>
   requires(std::is_invocable_v<std::decay_t<F>> ||
-           std::is_invocable_v<std::decay_t<F>, std::stop_token>) void go(F&& f) {
+           std::is_invocable_v<std::decay_t<F>, std::stop_token>) [[gnu::always_inline]] void go(F&& f) {  // as weft::go()
     begin();
     struct guard {
       group* self;
@@ -41,7 +41,8 @@ class group {
         if (self != nullptr) self->done();
       }
     } on_failure{this};
-    weft::go(detail::joined_call<group, std::decay_t<F>>(this, std::forward<F>(f)));
+    newest_.store(detail::spawn_call(detail::joined_call<group, std::decay_t<F>>(this, std::forward<F>(f))),
+                  std::memory_order_relaxed);
     on_failure.self = nullptr;
   }
 
@@ -74,11 +75,13 @@ class group {
 
   static bool is_goroutine_exit() noexcept;
   void begin();
+  void join() noexcept;
   void done() noexcept;
   void fail(std::exception_ptr e) noexcept;
   std::stop_source& source();
 
   detail::countdown running_{0};
+  std::atomic<const detail::record*> newest_{nullptr};  // of the goroutines; only compared
   detail::semaphore_core permits_{0};
   int limit_ = -1;
   const int exceptions_outside_ = std::uncaught_exceptions();

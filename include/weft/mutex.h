@@ -135,7 +135,7 @@ class recursive_mutex {
   recursive_mutex& operator=(const recursive_mutex&) = delete;
 
   void lock() noexcept {
-    detail::goroutine* self = detail::self();
+    const std::uint64_t self = detail::self_number();
     if (!reenter(self)) {
       core_.lock();
       own(self);
@@ -143,7 +143,7 @@ class recursive_mutex {
   }
 
   bool try_lock() noexcept {
-    detail::goroutine* self = detail::self();
+    const std::uint64_t self = detail::self_number();
     if (reenter(self)) return true;
     if (!core_.try_lock()) return false;
     own(self);
@@ -153,19 +153,19 @@ class recursive_mutex {
   void unlock() noexcept;
 
  private:
-  bool reenter(detail::goroutine* self) noexcept {
+  bool reenter(std::uint64_t self) noexcept {
     if (owner_.load(std::memory_order_relaxed) != self) return false;
     ++depth_;
     return true;
   }
-  void own(detail::goroutine* self) noexcept {
+  void own(std::uint64_t self) noexcept {
     owner_.store(self, std::memory_order_relaxed);
     depth_ = 1;
   }
 
   detail::mutex_core core_;
   // Compared with oneself only: who reads its own name here wrote it, under the lock that it still holds.
-  std::atomic<detail::goroutine*> owner_{nullptr};
+  std::atomic<std::uint64_t> owner_{0};
   std::size_t depth_ = 0;  // the holder's
 };
 

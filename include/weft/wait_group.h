@@ -1,6 +1,7 @@
 // wait_group: Go's sync.WaitGroup. Waits for a number of goroutines (or of anything that calls done()) to end.
 #pragma once
 
+#include <atomic>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -29,12 +30,19 @@ class wait_group {
   }
 
   // Parks until the counter is zero.
-  void wait() noexcept { counter_.wait(detail::wait_reason::wait_group); }
+  void wait() noexcept {
+    if (counter_.is_zero()) return;
+    // In turn: who spawns many and waits sees them run in the usual order.
+    if (const detail::record* r = newest_.load(std::memory_order_relaxed)) {
+      detail::join_in_place(r, this, detail::wait_reason::wait_group, true);
+    }
+    counter_.wait(detail::wait_reason::wait_group);
+  }
 
   // Runs f in a new goroutine that is counted: add(), then done() once f has returned and is destroyed.
   template <class F>
   requires std::is_invocable_v<std::decay_t<F>>
-  void go(F&& f) {
+  [[gnu::always_inline]] void go(F&& f) {  // as weft::go(): for dumps
     add();
     struct guard {
       wait_group* self;
@@ -42,7 +50,8 @@ class wait_group {
         if (self != nullptr) self->done();
       }
     } on_failure{this};
-    weft::go(detail::joined_call<wait_group, std::decay_t<F>>(this, std::forward<F>(f)));
+    newest_.store(detail::spawn_call(detail::joined_call<wait_group, std::decay_t<F>>(this, std::forward<F>(f))),
+                  std::memory_order_relaxed);
     on_failure.self = nullptr;
   }
 
@@ -58,6 +67,7 @@ class wait_group {
   [[noreturn]] static void misused(int delta);
 
   detail::countdown counter_;
+  std::atomic<const detail::record*> newest_{nullptr};  // of go()'s goroutines; only compared
 };
 
 }  // namespace weft

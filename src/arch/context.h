@@ -17,6 +17,10 @@ struct context {
 // personality routine sees every exception that nobody below caught.
 extern "C" void weft_goroutine_start();
 
+// The first frame of a goroutine that borrows the stack of another, which called this: calls weft_borrower_main(argument), and
+// is to unwinders what the other is. (sched/join.h)
+extern "C" void weft_goroutine_borrow(void* argument);
+
 // Makes `c` a computation that has not begun: weft_goroutine_main(argument) on the stack that ends at `stack_top`
 // (16-byte aligned).
 inline void prepare_context(context& c, void* stack_top, void* argument) noexcept {

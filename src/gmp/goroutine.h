@@ -71,6 +71,27 @@ struct exception_state {
   unsigned int uncaught = 0;
 };
 
+inline std::string_view name_of(const detail::record* body) noexcept {
+  if (body == nullptr || body->ops == nullptr || body->ops->extras == nullptr) return {};
+  return body->ops->extras(body)->name;
+}
+
+// A goroutine that waits for the end of another, which runs on its stack meanwhile: what makes it the one that it is. On
+// that stack. (sched/join.h)
+struct lender {
+  lender* outer;          // who lent the stack to this one
+  arch::context context;  // where it stands, for dumps
+  std::uint64_t id;
+  detail::record* body;
+  void* locals;
+  void (*destroy_locals)(void*);
+  std::byte exceptions[sizeof(exception_state)];
+  std::int64_t waiting_since;
+  int saved_errno;
+  detail::wait_reason reason;
+  bool is_main;
+};
+
 struct goroutine : detail::runnable {
   arch::context context{};
   std::atomic<status> state{status::dead};
@@ -85,6 +106,7 @@ struct goroutine : detail::runnable {
   std::size_t stack_size = 0;      // as asked for
   void* locals = nullptr;          // goroutine_local values, destroyed at its end
   void (*destroy_locals)(void*) = nullptr;
+  gmp::lender* lender = nullptr;   // whose stack this one runs on, if it is not its own
   std::atomic<std::int64_t> waiting_since{0};  // coarse clock
   base::peekable_value<detail::wait_reason> reason{detail::wait_reason::none};
   std::uint32_t lock_depth = 0;    // lock_os_thread() calls that are not undone
@@ -94,10 +116,7 @@ struct goroutine : detail::runnable {
   base::note thread_note;  // what the stand-in sleeps on
   [[no_unique_address]] arch::fiber fiber;
 
-  std::string_view name() const noexcept {
-    if (body == nullptr || body->ops == nullptr || body->ops->extras == nullptr) return {};
-    return body->ops->extras(body)->name;
-  }
+  std::string_view name() const noexcept { return name_of(body); }
 };
 
 [[noreturn, gnu::cold]] void bad_transition(const goroutine& g, status expected, status to) noexcept;

@@ -27,6 +27,7 @@
 #include "base/peekable.h"
 #include "base/random.h"
 #include "gmp/goroutine.h"
+#include "os/affinity.h"
 #include "os/machine_state.h"
 
 namespace weft::gmp {
@@ -71,6 +72,9 @@ struct alignas(64) machine {
   goroutine* locked_g = nullptr;               // the only goroutine that this thread serves
   base::note park;
   machine* idle_link = nullptr;
+  int last_cpu = -1;            // when it last went to sleep
+  bool kept_off = false;        // by who woke it: it may use `cpus` again
+  os::cpu_mask cpus;
   machine* all_link = nullptr;
   base::random rng{0};
   std::uint32_t id = 0;

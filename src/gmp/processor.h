@@ -31,6 +31,7 @@ struct processor_counters {
   base::counter parks, readied, yields;
   base::counter stacks_bound;                // records that got a stack from a cache or the system
   base::counter stacks_inherited;            // records that ran on the warm stack of the goroutine before
+  base::counter joined_in_place;             // records that ran on the stack of who waited for them
   base::counter switches_via_g0;             // the others went straight from goroutine to goroutine
   base::counter overflows;                   // half rings moved to the global queue
   base::counter global_batches, global_taken, global_ticks;  // fair shares, goroutines in them, 61-tick looks
@@ -51,6 +52,7 @@ struct processor {
   std::int32_t id = 0;
   bool alone = false;                                // there is no other P: nobody steals from this one
   detail::wait_reason last_wait = detail::wait_reason::none;  // what the last goroutine that parked here waits for
+  std::uint32_t look_at = 0;                         // when `picks` gets here: see sched/queues.h
   std::uint32_t runnext_streak = 0;                  // choices in a row that came from runnext
   std::uint32_t record_count = 0;
   detail::record* records = nullptr;                 // free spawn records
@@ -84,6 +86,7 @@ struct processor {
   std::uint32_t seen_picks = 0;
   std::int64_t seen_when = 0;
   bool asked = false;            // to give way, in this slice
+  std::int64_t seen_cpu = 0;     // of its thread, at the last such look; 0: there was none
   std::int64_t next_look = 0;    // into the slice: whether it sleeps in the kernel
   std::uint32_t seen_calls = 0;
   std::int64_t seen_call_when = 0;

@@ -1,13 +1,16 @@
 // A P's queue of runnable goroutines: a ring that its owner pushes to and pops from, and from which anyone grabs half.
 //
-//   head: next to be taken. Moved by compare-and-swap, by the owner (pop) and by thieves (grab).
-//   tail: next free slot. Moved by the owner only.
+//   head: next to be taken (lower half). Moved by compare-and-swap, by the owner (pop) and by thieves (grab). The upper
+//         half counts how often the owner has taken back what it pushed last (take_back).
+//   tail: next free slot. Moved by the owner only, back only by take_back.
 //   Both grow without bound and are reduced modulo the capacity, so full and empty differ.
 //
 // Orderings:
 //   [runq.publish] push stores the slot, then tail with release; a thief loads tail with acquire, then the slots.
 //   [runq.reuse]   a thief reads the slots, then moves head with release; the owner loads head with acquire before it
 //                  overwrites a slot. A thief that read a slot that was being reused fails its compare-and-swap.
+//   [runq.back]    take_back moves tail back, then changes head's upper half with release. A thief that has seen the head
+//                  from before fails its compare-and-swap; one that sees the new head, with acquire, sees the new tail.
 //
 // The slots are atomic because a thief may read one while the owner overwrites it; the value is then thrown away.
 #pragma once
@@ -29,17 +32,18 @@ class run_queue {
 
   // Anyone. Exact only for the owner.
   std::uint32_t size() const noexcept {
-    const std::uint32_t h = head_.load(std::memory_order_acquire);
+    const std::uint32_t h = index(head_.load(std::memory_order_acquire));
     const std::uint32_t t = tail_.load(std::memory_order_acquire);
     const std::uint32_t n = t - h;
-    return n <= Capacity ? n : Capacity;  // the head that was read is old: the ring is in full motion
+    if (n <= Capacity) return n;
+    return is_behind(t, h) ? 0 : Capacity;  // the head that was read is old: the ring is in full motion
   }
   bool empty() const noexcept { return size() == 0; }
 
   // Owner. False if the ring is full.
   bool push(T* item) noexcept {
     const std::uint32_t t = tail_.load(std::memory_order_relaxed);
-    if (t - head_.load(std::memory_order_acquire) >= Capacity) return false;  // [runq.reuse]
+    if (t - index(head_.load(std::memory_order_acquire)) >= Capacity) return false;  // [runq.reuse]
     slot(t).store(item, std::memory_order_relaxed);
     base::delay();
     tail_.store(t + 1, std::memory_order_release);  // [runq.publish]
@@ -48,10 +52,10 @@ class run_queue {
 
   // Owner.
   T* pop() noexcept {
-    std::uint32_t h = head_.load(std::memory_order_acquire);
+    std::uint64_t h = head_.load(std::memory_order_acquire);
     for (;;) {
-      if (h == tail_.load(std::memory_order_relaxed)) return nullptr;
-      T* item = slot(h).load(std::memory_order_relaxed);
+      if (index(h) == tail_.load(std::memory_order_relaxed)) return nullptr;
+      T* item = slot(index(h)).load(std::memory_order_relaxed);
       base::delay();
       if (head_.compare_exchange_weak(h, h + 1, std::memory_order_acq_rel, std::memory_order_acquire)) return item;
     }
@@ -59,22 +63,65 @@ class run_queue {
 
   // Owner, where nobody else can grab (there is only one P): the same without a locked instruction.
   T* pop_unshared() noexcept {
-    const std::uint32_t h = head_.load(std::memory_order_relaxed);
-    if (h == tail_.load(std::memory_order_relaxed)) return nullptr;
-    T* item = slot(h).load(std::memory_order_relaxed);
+    const std::uint64_t h = head_.load(std::memory_order_relaxed);
+    if (index(h) == tail_.load(std::memory_order_relaxed)) return nullptr;
+    T* item = slot(index(h)).load(std::memory_order_relaxed);
     head_.store(h + 1, std::memory_order_release);
     return item;
   }
 
+  // Owner, where nobody else can grab: pop() and push(item) in one, if what comes out is to the taste of `accept`. Null, and
+  // nothing has happened, if it is not, or if the ring is empty. `second`: as peek_second() afterwards.
+  template <class Accept>
+  [[gnu::always_inline]] T* exchange_unshared(T* item, Accept accept, T*& second) noexcept {
+    const std::uint64_t h = head_.load(std::memory_order_relaxed);
+    const std::uint32_t t = tail_.load(std::memory_order_relaxed);
+    if (index(h) == t) return nullptr;
+    T* first = slot(index(h)).load(std::memory_order_relaxed);
+    second = slot(index(h) + 1).load(std::memory_order_relaxed);
+    if (!accept(first)) return nullptr;
+    slot(t).store(item, std::memory_order_relaxed);  // in a full ring the slot of the first one
+    head_.store(h + 1, std::memory_order_release);
+    tail_.store(t + 1, std::memory_order_release);  // [runq.publish]
+    return first;
+  }
+
+  // Owner: what it pushed last, or a stale item if the ring is empty.
+  T* peek_last() const noexcept { return slot(tail_.load(std::memory_order_relaxed) - 1).load(std::memory_order_relaxed); }
+
+  // Owner: takes back what it pushed last, the item of peek_last(). False if somebody else has it.
+  bool take_back() noexcept {
+    std::uint64_t h = head_.load(std::memory_order_acquire);
+    const std::uint32_t t = tail_.load(std::memory_order_relaxed) - 1;
+    if (index(h) == t + 1) return false;
+    tail_.store(t, std::memory_order_relaxed);
+    base::delay();
+    do {
+      if (index(h) == t + 1) {  // a thief was faster
+        tail_.store(t + 1, std::memory_order_relaxed);
+        return false;
+      }
+    } while (!head_.compare_exchange_weak(h, h + taken_back, std::memory_order_acq_rel, std::memory_order_acquire));  // [runq.back]
+    return true;
+  }
+
+  // Owner, where nobody else can grab.
+  bool take_back_unshared() noexcept {
+    const std::uint32_t t = tail_.load(std::memory_order_relaxed);
+    if (index(head_.load(std::memory_order_relaxed)) == t) return false;
+    tail_.store(t - 1, std::memory_order_relaxed);
+    return true;
+  }
+
   // Owner: the item behind the one that pop() returns next, or a stale one; a hint for prefetching.
-  T* peek_second() const noexcept { return slot(head_.load(std::memory_order_relaxed) + 1).load(std::memory_order_relaxed); }
+  T* peek_second() const noexcept { return slot(index(head_.load(std::memory_order_relaxed)) + 1).load(std::memory_order_relaxed); }
 
   // Owner, ring full: takes the older half out into `out`. 0 if a thief was faster and there is room now.
   std::uint32_t take_half(T** out) noexcept {
-    std::uint32_t h = head_.load(std::memory_order_acquire);
-    const std::uint32_t n = (tail_.load(std::memory_order_relaxed) - h) / 2;
+    std::uint64_t h = head_.load(std::memory_order_acquire);
+    const std::uint32_t n = (tail_.load(std::memory_order_relaxed) - index(h)) / 2;
     if (n != Capacity / 2) return 0;
-    for (std::uint32_t i = 0; i < n; ++i) out[i] = slot(h + i).load(std::memory_order_relaxed);
+    for (std::uint32_t i = 0; i < n; ++i) out[i] = slot(index(h) + i).load(std::memory_order_relaxed);
     base::delay();
     return head_.compare_exchange_strong(h, h + n, std::memory_order_acq_rel, std::memory_order_relaxed) ? n : 0;
   }
@@ -99,7 +146,7 @@ class run_queue {
   // Owner: adds up to `n` items of `items`; returns how many fitted.
   std::uint32_t push_batch(T* const* items, std::uint32_t n) noexcept {
     const std::uint32_t t = tail_.load(std::memory_order_relaxed);
-    const std::uint32_t room = Capacity - (t - head_.load(std::memory_order_acquire));  // [runq.reuse]
+    const std::uint32_t room = Capacity - (t - index(head_.load(std::memory_order_acquire)));  // [runq.reuse]
     if (n > room) n = room;
     for (std::uint32_t i = 0; i < n; ++i) slot(t + i).store(items[i], std::memory_order_relaxed);
     tail_.store(t + n, std::memory_order_release);  // [runq.publish]
@@ -110,29 +157,36 @@ class run_queue {
   template <class Visit>
   void for_each(Visit&& visit) const {
     const std::uint32_t t = tail_.load(std::memory_order_acquire);
-    for (std::uint32_t i = head_.load(std::memory_order_acquire); i != t; ++i) visit(slot(i).load(std::memory_order_relaxed));
+    for (std::uint32_t i = index(head_.load(std::memory_order_acquire)); i != t; ++i) visit(slot(i).load(std::memory_order_relaxed));
   }
 
  private:
+  static constexpr std::uint64_t taken_back = std::uint64_t{1} << 32;
+
+  // An index that overflows counts one up in the upper half: as good as any other change of it.
+  static std::uint32_t index(std::uint64_t head) noexcept { return static_cast<std::uint32_t>(head); }
+  // The owner is about to find out that it cannot take back what a thief has.
+  static bool is_behind(std::uint32_t tail, std::uint32_t head) noexcept { return tail + 1 == head; }
+
   std::atomic<T*>& slot(std::uint32_t i) noexcept { return slots_[i & (Capacity - 1)]; }
   const std::atomic<T*>& slot(std::uint32_t i) const noexcept { return slots_[i & (Capacity - 1)]; }
 
   template <class Store>  // void(std::uint32_t index, T* item)
   std::uint32_t grab(Store&& store) noexcept {
     for (;;) {
-      std::uint32_t h = head_.load(std::memory_order_acquire);
+      std::uint64_t h = head_.load(std::memory_order_acquire);        // [runq.back]
       const std::uint32_t t = tail_.load(std::memory_order_acquire);  // [runq.publish]
-      std::uint32_t n = t - h;
+      std::uint32_t n = t - index(h);
       n -= n / 2;
-      if (n == 0) return 0;
+      if (n == 0 || is_behind(t, index(h))) return 0;
       if (n > Capacity / 2) continue;  // head and tail belong to different moments
-      for (std::uint32_t i = 0; i < n; ++i) store(i, slot(h + i).load(std::memory_order_relaxed));
+      for (std::uint32_t i = 0; i < n; ++i) store(i, slot(index(h) + i).load(std::memory_order_relaxed));
       base::delay();
       if (head_.compare_exchange_strong(h, h + n, std::memory_order_acq_rel, std::memory_order_relaxed)) return n;  // [runq.reuse]
     }
   }
 
-  alignas(64) std::atomic<std::uint32_t> head_{0};  // thieves write here
+  alignas(64) std::atomic<std::uint64_t> head_{0};  // thieves write here
   alignas(64) std::atomic<std::uint32_t> tail_{0};  // only the owner here and below
   alignas(64) std::atomic<T*> slots_[Capacity]{};
 };

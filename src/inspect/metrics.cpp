@@ -83,6 +83,7 @@ constexpr counter_name counters[] = {
     {"/weft/spins:events", "Times that a thread began to look for work.", &sched_stats::spins},
     {"/weft/stacks/bound:stacks", "Goroutines that got a stack from a cache or the system.", &sched_stats::stacks_bound},
     {"/weft/stacks/inherited:stacks", "Goroutines that ran on the warm stack of the one before.", &sched_stats::stacks_inherited},
+    {"/weft/stacks/lent:stacks", "Goroutines that ran on the stack of the one that waited for them.", &sched_stats::joined_in_place},
     {"/weft/stacks/returned:stacks", "Stacks whose pages were given back to the system.", &sched_stats::stacks_returned},
     {"/weft/steals/attempts:events", "Passes over all Ps in search of work.", &sched_stats::steal_attempts},
     {"/weft/steals/done:events", "Passes that found some.", &sched_stats::steals},

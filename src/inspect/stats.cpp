@@ -53,6 +53,7 @@ sched_stats read_sched_stats() {
   for_each_processor([&](const processor& p) { s.picks += p.picks.load(std::memory_order_relaxed); });
   s.stacks_bound = sum(&c::stacks_bound);
   s.stacks_inherited = sum(&c::stacks_inherited);
+  s.joined_in_place = sum(&c::joined_in_place);
   const auto stacks = weft::sched::read_stack_stats();
   s.stacks_total = stacks.total;
   s.stacks_pooled = stacks.pooled;

@@ -17,4 +17,12 @@ inline void sleep_thread_ns(std::int64_t ns) noexcept {
   ::clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, nullptr);  // returns the error instead of setting errno
 }
 
+// How long a thread of this process has used a core; 0 if it is gone.
+inline std::int64_t thread_cpu_ns(std::int32_t tid) noexcept {
+  // The kernel's encoding of "the time that the scheduler has given to this thread", as pthread_getcpuclockid() makes it.
+  const auto clock = static_cast<clockid_t>((~static_cast<std::uint32_t>(tid) << 3) | 6u);
+  timespec ts;
+  return ::clock_gettime(clock, &ts) == 0 ? std::int64_t{ts.tv_sec} * 1'000'000'000 + ts.tv_nsec : 0;
+}
+
 }  // namespace weft::os

@@ -9,6 +9,7 @@
 #include "gmp/current.h"
 #include "os/clock.h"
 #include "os/memory.h"
+#include "sched/join.h"
 #include "sched/lifecycle.h"
 #include "sched/parker.h"
 #include "sched/stack.h"
@@ -16,7 +17,7 @@
 namespace weft::sched {
 namespace {
 
-constexpr std::size_t room_to_grow = 4096;  // stacks that may come into being between our count and the stop
+constexpr std::size_t room_to_grow = 4096;  // stacks that may come into being between our count and the stop; and lenders, of which a stack has few
 
 bool is_detached(status s) noexcept { return s == status::detached || s == status::running; }
 
@@ -32,9 +33,19 @@ status simplified(status s) noexcept {
   }
 }
 
+void set_body(census::member& m, const record* body) noexcept {
+  if (body != nullptr) {
+    m.creator = body->creator;
+    m.creator_pc = reinterpret_cast<std::uintptr_t>(body->creator_pc);
+  }
+  const std::string_view name = gmp::name_of(body);
+  m.name_size = static_cast<std::uint8_t>(std::min(name.size(), sizeof m.name));
+  std::memcpy(m.name, name.data(), m.name_size);
+}
+
 }  // namespace
 
-census::census() : code_(os::code_map::read()), capacity_(read_stack_stats().total + room_to_grow) {
+census::census() : code_(os::code_map::read()), capacity_(2 * read_stack_stats().total + room_to_grow) {
   // Address space only: what is not used is never touched.
   bytes_ = capacity_ * (sizeof(member) + sizeof(runner) + max_frames * sizeof(std::uintptr_t));
   memory_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -90,19 +101,30 @@ void census::add(const goroutine& g) noexcept {
   m.reason = g.reason;
   m.locked = g.lock_depth != 0;
   m.waiting_since = g.waiting_since.load(std::memory_order_relaxed);
-  if (g.body != nullptr) {
-    m.creator = g.body->creator;
-    m.creator_pc = reinterpret_cast<std::uintptr_t>(g.body->creator_pc);
-  }
-  const std::string_view name = g.name();
-  m.name_size = static_cast<std::uint8_t>(std::min(name.size(), sizeof m.name));
-  std::memcpy(m.name, name.data(), m.name_size);
+  set_body(m, g.body);
   m.frames = 0;
   if (is_detached(state) && !(m.is_caller && caller_frame_count_ != 0)) {
     runners_[runner_count_++] = {&g, &m};
   } else {
     walk(g, m);
   }
+  for_each_lender(g, [&](const gmp::lender& l) { add_lender(g, l); });
+}
+
+void census::add_lender(const goroutine& g, const gmp::lender& l) noexcept {
+  if (count_ == capacity_) {
+    complete_ = false;
+    return;
+  }
+  member& m = members_[count_++];
+  m = {};
+  m.id = l.id;
+  m.state = status::waiting;
+  m.reason = l.reason;
+  m.waiting_since = l.waiting_since;
+  set_body(m, l.body);
+  walk_from({reinterpret_cast<std::uintptr_t>(l.context.pc), reinterpret_cast<std::uintptr_t>(l.context.sp),
+             reinterpret_cast<std::uintptr_t>(l.context.fp)}, g, m);
 }
 
 void census::walk(const goroutine& g, member& m) noexcept {

@@ -74,6 +74,7 @@ class census {
 
   void gather() noexcept;
   void add(const goroutine& g) noexcept;
+  void add_lender(const goroutine& g, const gmp::lender& l) noexcept;
   void add_queued(const runnable& r) noexcept;
   void add_unborn(const record& r) noexcept;
   void walk(const goroutine& g, member& m) noexcept;

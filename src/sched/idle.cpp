@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include <sched.h>
+
 #include "base/delay.h"
+#include "os/affinity.h"
 #include "sched/find_work.h"
 #include "sched/preempt.h"
 #include "sched/queues.h"
@@ -60,16 +63,27 @@ void acquire(machine* m, processor* p) noexcept {
   p->state.store(processor_state::running, std::memory_order_release);
 }
 
-machine* take_idle_machine() noexcept {
-  machine* m = sched.idle_m_list;
-  if (m == nullptr) return nullptr;
-  sched.idle_m_list = m->idle_link;
+machine* take_idle_machine(core_wish wish) noexcept {
+  machine** at = &sched.idle_m_list;
+  if (*at == nullptr) return nullptr;
+  // A short look: they came last, so they are warm.
+  machine** look = at;
+  const int here = wish == core_wish::none ? -1 : ::sched_getcpu();
+  for (int i = 0; i < 8 && wish != core_wish::none && *look != nullptr; ++i, look = &(*look)->idle_link) {
+    if (((*look)->last_cpu == here) != (wish == core_wish::here)) continue;
+    at = look;
+    break;
+  }
+  machine* m = *at;
+  *at = m->idle_link;
   --sched.idle_ms;
+  if (wish == core_wish::elsewhere && m->last_cpu == here) m->kept_off = os::keep_off(m->tid, here, m->cpus);
   keep_reserve();
   return m;
 }
 
 void put_idle_machine(machine* m) noexcept {
+  m->last_cpu = ::sched_getcpu();
   m->idle_link = sched.idle_m_list;
   sched.idle_m_list = m;
   ++sched.idle_ms;
@@ -89,7 +103,7 @@ void wake_processor_slow() noexcept {
       // another M from spinning: it must not go to sleep on that account.
       sched.need_spinning.store(true, std::memory_order_seq_cst);
       sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
-    } else if ((woken = take_idle_machine()) != nullptr) {
+    } else if ((woken = take_idle_machine(core_wish::elsewhere)) != nullptr) {
       woken->spinning = true;
       woken->next_p = p;
     } else if (goroutine* g = take_stopped()) {
@@ -192,6 +206,7 @@ void sleep_machine(machine* m) noexcept {
   }
   sched.idle_sleeps.fetch_add(1, std::memory_order_relaxed);
   sleep_with_nothing(m);
+  if (std::exchange(m->kept_off, false)) os::allow(m->cpus);
   acquire(m, m->next_p);
   m->next_p = nullptr;
 }

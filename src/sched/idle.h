@@ -76,8 +76,17 @@ bool regain(machine* m) noexcept;
 bool retire_to_poller(machine* m) noexcept;
 // (or: sleep_machine)
 
+// On which core the M that is taken should have been last. Where the kernel does not look for an idle core, as between the
+// virtual CPUs of some machines, it puts a thread that is woken where that one was before; if somebody runs there, it waits for
+// milliseconds, though another core may be idle.
+enum class core_wish {
+  none,
+  here,       // the caller is about to leave it
+  elsewhere,  // the caller goes on
+};
+
 // Takes an idle M off the list; null if there is none.
-machine* take_idle_machine() noexcept WEFT_REQUIRES(sched.lock);
+machine* take_idle_machine(core_wish wish = core_wish::none) noexcept WEFT_REQUIRES(sched.lock);
 // Puts an M that is about to sleep on its note into the idle list.
 void put_idle_machine(machine* m) noexcept WEFT_REQUIRES(sched.lock);
 

@@ -37,10 +37,31 @@ void after_park(machine* m, goroutine* from, const gmp::after_switch& self) noex
   if (m->handoff != nullptr) wake_after_put_last();
 }
 
-// A goroutine that yields was in no queue for a moment, in which a spinner may have looked and gone to sleep.
+// A goroutine that yields was in no queue for a moment, in which a spinner may have looked and gone to sleep. But not if there
+// were others in the ring all the while, and visible since the locked instruction that took one of them: it would have
+// found those. [wake.submit]
 void after_yield(machine* m, goroutine* from, const gmp::after_switch&) noexcept {
-  put_last(m->p, from);
-  wake_after_put_last();
+  processor* p = m->p;
+  const bool was_empty = p->ring.empty();
+  put_last(p, from);
+  if (was_empty) wake_after_put_last();
+}
+
+// Where nobody else takes from the ring, a goroutine may stand there before it is off its stack: the first in line for the one
+// that yields, which goes to the end. Null, and nothing has happened, if that is not so simple.
+[[gnu::always_inline]] inline goroutine* trade_places(processor* p, goroutine* g) noexcept {
+  const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
+  if (p->attention.load(std::memory_order_relaxed) || static_cast<std::int32_t>(picks - p->look_at) >= 0) return nullptr;
+  if (p->runnext.load(std::memory_order_relaxed) != nullptr) return nullptr;
+  const auto can_run_here = [](runnable* r) { return !is_record(r) && static_cast<goroutine*>(r)->own_machine == nullptr; };
+  runnable* second = nullptr;
+  runnable* first = p->ring.exchange_unshared(g, can_run_here, second);
+  if (first == nullptr) return nullptr;
+  base::prefetch(second);
+  p->picks.store(picks, std::memory_order_relaxed);
+  p->runnext_streak = 0;
+  p->begin_slice();
+  return static_cast<goroutine*>(first);
 }
 
 void after_yield_to_g0(machine* m, goroutine* from, const gmp::after_switch&) noexcept {
@@ -116,6 +137,12 @@ goroutine* self() noexcept {
   return m != nullptr ? m->curg : thread_stand_in();
 }
 
+std::uint64_t self_number() noexcept {
+  const machine* m = current_machine();
+  // Threads have even numbers: addresses of what is theirs alone.
+  return m != nullptr ? 2 * m->curg->id + 1 : reinterpret_cast<std::uintptr_t>(thread_stand_in());
+}
+
 void park(commit_fn commit, void* arg, wait_reason why) noexcept {
   machine* m = enter_outermost();
   if (m == nullptr) return park_thread(commit, arg, why);
@@ -154,14 +181,12 @@ void yield() {
   if (g->own_machine != nullptr) [[unlikely]] return leave_outermost(move_to_global(m, g));
   gmp::transition(*g, status::running, status::runnable);
   m->after.from = g;
-  if (goroutine* to = pick_goroutine(m, p)) {
-    if (p->alone) {
-      // Nobody else takes from this ring, so the goroutine may stand there before it is off its stack.
-      put_last(p, g);
-      m->after.run = nullptr;
-    } else {
-      m->after.run = &after_yield;
-    }
+  goroutine* to = nullptr;
+  if (p->alone && (to = trade_places(p, g)) != nullptr) {
+    m->after.run = nullptr;
+    m = switch_to(m, g, to);
+  } else if ((to = pick_goroutine(m, p)) != nullptr) {
+    m->after.run = &after_yield;
     m = switch_to(m, g, to);
   } else {
     m->after.run = &after_yield_to_g0;

@@ -102,7 +102,15 @@ void put_global(runnable* r) noexcept {
   global_size_changed();
 }
 
-bool timers_due(const processor* p) noexcept { return p->timers.next_when() <= os::now_ns(); }
+bool look_around(processor* p, std::uint32_t picks) noexcept {
+  const bool has_timers = !p->timers.empty();
+  if (has_timers && p->timers.next_when() <= os::now_ns()) return true;
+  if (picks % fairness_ticks == 0 && sched.global_size.load(std::memory_order_relaxed) != 0) return true;
+  if (picks % network_ticks == 0 && poll::any_waiter()) return true;
+  const std::uint32_t next = std::min(fairness_ticks - picks % fairness_ticks, network_ticks - picks % network_ticks);
+  p->look_at = picks + (has_timers ? std::min(timer_ticks, next) : next);
+  return false;
+}
 
 runnable* take_global_one(processor* p) noexcept {
   runnable* r = take_due_stopped();

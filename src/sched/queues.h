@@ -42,7 +42,6 @@ inline constexpr std::uint32_t longest_streak = 256;
 
 // A look at the clock costs as much as a switch: where there are timers, it is taken at every fourth.
 inline constexpr std::uint32_t timer_ticks = 4;
-bool timers_due(const processor* p) noexcept;
 
 // A P that never runs out of goroutines looks at the network once in so many choices, if somebody waits for it. A look is
 // a system call, as dear as twenty switches.
@@ -59,15 +58,25 @@ inline constexpr std::uint32_t network_ticks = 1024;
   return p->runnext.exchange(nullptr, std::memory_order_acq_rel);
 }
 
-// The choice of the next goroutine that needs no lock and no look elsewhere. Null: take the slow path (which is also
-// taken when attention is due, every 61st time if the global queue has something, when a timer of this P is due, and now and then for the network).
-[[gnu::always_inline]] inline runnable* pick_fast(processor* p) noexcept {
+// At the choices for which p->look_at was set: whether something else goes before the P's own queue. Every 61st time the global
+// queue, if it has something; a timer that is due; now and then the network. Says when to look again.
+[[gnu::noinline]] bool look_around(processor* p, std::uint32_t picks) noexcept;
+
+// The P's next choice is to look around: its first timer was set. By the owner.
+inline void look_around_soon(processor* p) noexcept { p->look_at = p->picks.load(std::memory_order_relaxed) + 1; }
+
+// Begins a choice; false: take the slow path.
+[[gnu::always_inline]] inline bool begin_pick(processor* p) noexcept {
   const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
-  if (p->attention.load(std::memory_order_relaxed)) [[unlikely]] return nullptr;
-  if (picks % fairness_ticks == 0 && sched.global_size.load(std::memory_order_relaxed) != 0) [[unlikely]] return nullptr;
-  if (picks % timer_ticks == 0 && !p->timers.empty() && timers_due(p)) [[unlikely]] return nullptr;
-  if (picks % network_ticks == 0 && poll::any_waiter()) [[unlikely]] return nullptr;
+  if (p->attention.load(std::memory_order_relaxed)) [[unlikely]] return false;
+  if (static_cast<std::int32_t>(picks - p->look_at) >= 0 && look_around(p, picks)) [[unlikely]] return false;
   p->picks.store(picks, std::memory_order_relaxed);
+  return true;
+}
+
+// The choice of the next goroutine that needs no lock and no look elsewhere. Null: take the slow path.
+[[gnu::always_inline]] inline runnable* pick_fast(processor* p) noexcept {
+  if (!begin_pick(p)) [[unlikely]] return nullptr;
   if (runnable* r = take_runnext(p)) {  // the time slice is inherited: sched_tick stays
     if (++p->runnext_streak < longest_streak) return r;
     put_last(p, r);

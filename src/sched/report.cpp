@@ -50,8 +50,9 @@ bool is_weft_inside(const symbol& s) {
 
 // What stands between the runtime and the function that was given to go(), and what go() itself is made of.
 bool is_plumbing(const symbol& s) {
+  constexpr std::string_view starters[] = {"weft/go.h", "weft/run.h", "weft/future.h", "weft/wait_group.h", "weft/group.h"};
   return is_weft_inside(s) || s.file.find("/include/c++/") != s.file.npos || is_in(s.function, "std::") ||
-         s.file.ends_with("weft/go.h") || s.file.ends_with("weft/run.h");
+         std::any_of(std::begin(starters), std::end(starters), [&](std::string_view name) { return s.file.ends_with(name); });
 }
 
 struct line {

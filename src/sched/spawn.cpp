@@ -24,14 +24,6 @@ namespace {
 
 constexpr std::uint64_t id_batch = 64;
 
-std::uint64_t new_id(processor* p) noexcept {
-  if (p->next_id == p->last_id) {
-    p->next_id = sched.next_goroutine_id.fetch_add(id_batch, std::memory_order_relaxed);
-    p->last_id = p->next_id + id_batch;
-  }
-  return p->next_id++;
-}
-
 // The record becomes this goroutine's body. The goroutine is dead before and runnable afterwards.
 void bind(processor* p, goroutine* g, record* r) noexcept {
   g->body = r;
@@ -57,14 +49,6 @@ goroutine* bind_to(processor* p, goroutine* g, record* r) noexcept {
 // Hook: the goroutine has left its stack for good.
 void after_exit(machine* m, goroutine* from, const gmp::after_switch&) noexcept { put_stack(m->p, from); }
 
-void run_body(goroutine* g) {
-  try {
-    g->body->ops->run(g->body);
-  } catch (const goroutine_exit&) {
-    // exit_goroutine(): its frames are unwound.
-  }
-}
-
 // In a section: what the goroutine held goes back.
 void retire(machine* m, goroutine* g) noexcept {
   processor* p = m->p;
@@ -75,6 +59,19 @@ void retire(machine* m, goroutine* g) noexcept {
 }
 
 }  // namespace
+
+void reserve_ids(processor* p) noexcept {
+  p->next_id = sched.next_goroutine_id.fetch_add(id_batch, std::memory_order_relaxed);
+  p->last_id = p->next_id + id_batch;
+}
+
+WEFT_NEVER_RETURNS void run_body(goroutine* g) {  // the main goroutine's does not
+  try {
+    g->body->ops->run(g->body);
+  } catch (const goroutine_exit&) {
+    // exit_goroutine(): its frames are unwound.
+  }
+}
 
 goroutine* bind_cached(processor* p, record* r) noexcept {
   if (p->stack_count == 0 || r->ops->extras != nullptr) return nullptr;
@@ -108,7 +105,7 @@ extern "C" __attribute__((visibility("hidden"))) WEFT_NEVER_RETURNS void weft_go
   for (;;) {
     leave_for_body(m);
     run_body(g);
-    if (g->locals != nullptr) g->destroy_locals(std::exchange(g->locals, nullptr));
+    destroy_locals(g);
     m = enter_after_body();
     retire(m, g);
     if (g->lock_depth != 0) [[unlikely]] {

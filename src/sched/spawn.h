@@ -1,6 +1,8 @@
 // The birth, life and end of a goroutine: record, stack, function, and the hand-over of the warm stack.
 #pragma once
 
+#include <utility>
+
 #include "sched/scheduler.h"
 
 namespace weft::sched {
@@ -12,6 +14,19 @@ goroutine* goroutine_of(processor* p, runnable* r) noexcept;
 [[gnu::always_inline]] inline bool is_record(const runnable* r) noexcept { return r->ops != nullptr; }
 
 goroutine* bind_cached(processor* p, record* r) noexcept;
+
+// A number for a goroutine of this P.
+[[gnu::cold]] void reserve_ids(processor* p) noexcept;
+[[gnu::always_inline]] inline std::uint64_t new_id(processor* p) noexcept {
+  if (p->next_id == p->last_id) [[unlikely]] reserve_ids(p);
+  return p->next_id++;
+}
+
+// In its goroutine: calls the function.
+void run_body(goroutine* g);
+inline void destroy_locals(goroutine* g) {
+  if (g->locals != nullptr) g->destroy_locals(std::exchange(g->locals, nullptr));
+}
 
 // The main goroutine of run(): the number 1 of the process the first time.
 void reserve_main_id() noexcept;

@@ -10,7 +10,10 @@
 namespace weft::sched {
 namespace {
 
-constexpr std::size_t header_bytes = os::page_size;  // a page more than asked for: the goroutine and the first frames
+// More than asked for: a page for the goroutine and the first frames, and room in which it can lend a whole stack of the
+// default size to those that it waits for (sched/join.h).
+constexpr std::size_t room_to_lend = 32 * 1024;
+constexpr std::size_t header_bytes = os::page_size + room_to_lend;
 constexpr std::size_t colours = 16;
 constexpr std::uint32_t carve_batch = 64;
 
@@ -91,8 +94,17 @@ arena* new_arena(int c, const arena* previous) noexcept WEFT_REQUIRES(shared.loc
   return a;
 }
 
-// A batch of fresh stacks, guarded by one system call, into the cold pool (they have no pages yet either).
-void carve(int c) noexcept WEFT_REQUIRES(shared.lock) {
+// Fresh stacks that one taker has claimed.
+struct batch {
+  std::byte* first = nullptr;
+  std::size_t stride = 0;
+  std::uint32_t count = 0;
+
+  std::byte* at(std::uint32_t i) const noexcept { return first + i * stride; }
+};
+
+// From here on others look at them, and see zeros: dead.
+batch claim_fresh(int c) noexcept WEFT_REQUIRES(shared.lock) {
   probe_guards_once();
   stack_pool& pool = shared.of[c];
   if (pool.current == nullptr || pool.current->carved.load(std::memory_order_relaxed) == pool.current->capacity) {
@@ -101,30 +113,64 @@ void carve(int c) noexcept WEFT_REQUIRES(shared.lock) {
   arena& a = *pool.current;
   const std::uint32_t done = a.carved.load(std::memory_order_relaxed);
   const std::uint32_t n = std::min(carve_batch, a.capacity - done);
-  std::byte* first = a.base + done * a.stride;
-  if (!os::install_guards(first, a.stride, n, shared.guards)) {
+  a.carved.store(done + n, std::memory_order_release);  // [arena.publish]
+  shared.total.fetch_add(n, std::memory_order_relaxed);
+  return {a.base + done * a.stride, a.stride, n};
+}
+
+// By one system call.
+void guard(const batch& b, os::guard_mode mode) noexcept {
+  if (!os::install_guards(b.first, b.stride, b.count, mode)) {
     base::fatal("cannot guard more stacks: error ", errno, " after ", shared.total.load(std::memory_order_relaxed),
                 " stacks. This kernel has no MADV_GUARD_INSTALL (Linux 6.13), so each stack takes two memory mappings: raise "
                 "vm.max_map_count");
   }
-  for (std::uint32_t i = 0; i < n; ++i) {
-    std::byte* low = first + i * a.stride;
-    arch::register_roots(low + os::page_size, a.stride - os::page_size);
-    pool.cold.push(low);
-  }
-  a.carved.store(done + n, std::memory_order_release);  // [arena.publish]
-  shared.total.fetch_add(n, std::memory_order_relaxed);
-  shared.pooled.fetch_add(n, std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < b.count; ++i) arch::register_roots(b.at(i) + os::page_size, b.stride - os::page_size);
 }
 
-goroutine* take_shared(int c) noexcept WEFT_REQUIRES(shared.lock) {
-  stack_pool& pool = shared.of[c];
-  if (pool.warm.empty() && pool.cool.empty() && pool.cold.empty()) carve(c);
-  shared.pooled.fetch_sub(1, std::memory_order_relaxed);
-  for (gmp::pointer_queue* q : {&pool.warm, &pool.cool}) {
-    if (void* low = q->pop()) return goroutine_on(static_cast<std::byte*>(low), c);
+// Below the goroutine, in its page.
+__attribute__((no_sanitize_address, no_sanitize_thread, noinline)) void touch(std::byte* low, int c) noexcept {
+  auto* at = reinterpret_cast<volatile char*>(goroutine_on(low, c)) - 1;
+  *at = 0;
+}
+
+// Takes up to n stacks, at least one, and returns how many. To guard a stack, and to touch a page for the first time, takes
+// the kernel microseconds, and others want the lock: so that is done without it. But who looks at all goroutines must not
+// see one half made: so the objects are made with it.
+std::uint32_t take_some(int c, goroutine** out, std::uint32_t n) noexcept {
+  std::byte* cold[processor::stack_cache_size];
+  std::uint32_t taken = 0, without_page = 0;
+  batch fresh;
+  os::guard_mode mode;
+  {
+    base::lock_guard lock(shared.lock);
+    stack_pool& pool = shared.of[c];
+    while (taken + without_page < n) {
+      void* low = pool.warm.pop();
+      if (low == nullptr) low = pool.cool.pop();
+      if (low != nullptr) {
+        out[taken++] = goroutine_on(static_cast<std::byte*>(low), c);
+      } else if ((low = pool.cold.pop()) != nullptr) {
+        cold[without_page++] = static_cast<std::byte*>(low);
+      } else {
+        break;
+      }
+    }
+    shared.pooled.fetch_sub(taken + without_page, std::memory_order_relaxed);
+    if (taken + without_page < n) fresh = claim_fresh(c);
+    mode = shared.guards;
   }
-  return format(static_cast<std::byte*>(pool.cold.pop()), c);
+  if (fresh.count != 0) guard(fresh, mode);
+  std::uint32_t used = 0;
+  while (taken + without_page < n && used < fresh.count) cold[without_page++] = fresh.at(used++);
+  if (without_page == 0) return taken;
+
+  for (std::uint32_t i = 0; i < without_page; ++i) touch(cold[i], c);
+  base::lock_guard lock(shared.lock);
+  for (std::uint32_t i = 0; i < without_page; ++i) out[taken++] = format(cold[i], c);
+  shared.pooled.fetch_add(fresh.count - used, std::memory_order_relaxed);
+  while (used < fresh.count) shared.of[c].cold.push(fresh.at(used++));
+  return taken;
 }
 
 void put_shared(goroutine* g) noexcept WEFT_REQUIRES(shared.lock) {
@@ -141,16 +187,15 @@ int stack_class(std::size_t bytes) noexcept {
 
 goroutine* take_stack(processor* p) noexcept {
   if (p->stack_count == 0) {
-    base::lock_guard guard(shared.lock);
-    const int c = default_class.load(std::memory_order_relaxed);
-    while (p->stack_count < processor::stack_cache_size / 2) p->stacks[p->stack_count++] = take_shared(c);
+    p->stack_count = take_some(default_class.load(std::memory_order_relaxed), p->stacks, processor::stack_cache_size / 2);
   }
   return p->stacks[--p->stack_count];
 }
 
 goroutine* take_stack_of(std::size_t bytes) noexcept {
-  base::lock_guard guard(shared.lock);
-  return take_shared(stack_class(bytes));
+  goroutine* g = nullptr;
+  take_some(stack_class(bytes), &g, 1);
+  return g;
 }
 
 void put_stack(processor* p, goroutine* g) noexcept {

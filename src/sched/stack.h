@@ -1,7 +1,7 @@
 // Stacks: reserved in arenas, guarded, cached while warm, given back to the system when idle. A goroutine object lives at
 // the top of each. From low to high addresses:
 //
-//   guard page | usable: stack_size bytes and what is left of the last page | goroutine | colour
+//   guard page | usable: stack_size bytes and some more | goroutine | colour
 //
 // The colour, 0 to 15 cache lines, keeps the hot tops of many stacks from falling into the same few cache sets.
 #pragma once

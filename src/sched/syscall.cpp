@@ -11,6 +11,7 @@
 #include "sched/revoke.h"
 #include "sched/section.h"
 #include "sched/switch.h"
+#include "sched/threads.h"
 
 namespace weft::sched {
 namespace {
@@ -37,11 +38,14 @@ void hand_off_now(goroutine* g) noexcept {
   machine* woken = nullptr;
   {
     base::lock_guard guard(sched.lock);
-    if (sched.idle_ms == 0) return;  // the spare is being made; sysmon will see to it
+    if (sched.idle_ms == 0) {
+      ask_for_successors(g->on_machine->p);
+      return;  // sysmon will see to it
+    }
     processor* p = take_from_call(g);
     if (p == nullptr) return;
     p->counters.calls_handed_over.bump();
-    woken = hand_off(p);
+    woken = hand_off(p, core_wish::here);
   }
   finish_hand_off(woken);
 }
@@ -57,7 +61,7 @@ processor* take_from_call(goroutine* g) noexcept {
   return p;
 }
 
-machine* hand_off(processor* p) noexcept {
+machine* hand_off(processor* p, core_wish wish) noexcept {
   const bool has_work = p->has_work() || sched.global_size.load(std::memory_order_relaxed) != 0;
   bool spinning = false;
   if (!has_work) {
@@ -70,7 +74,7 @@ machine* hand_off(processor* p) noexcept {
       return nullptr;
     }
   }
-  machine* m = take_idle_machine();
+  machine* m = take_idle_machine(wish);
   m->spinning = spinning;
   m->next_p = p;
   sched.handoffs.fetch_add(1, std::memory_order_relaxed);

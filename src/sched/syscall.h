@@ -7,6 +7,7 @@
 // [call.begin] the M publishes on_machine and all it did to the P with the store of `syscall`; the taker's swap acquires.
 #pragma once
 
+#include "sched/idle.h"
 #include "sched/scheduler.h"
 
 namespace weft::sched {
@@ -16,7 +17,7 @@ processor* take_from_call(goroutine* g) noexcept WEFT_REQUIRES(sched.lock);
 
 // A P, just taken, goes to an M that runs its goroutines or looks for some, or to the idle list. Returns the M to wake;
 // finish_hand_off() does it, without the lock. There is an idle M.
-machine* hand_off(processor* p) noexcept WEFT_REQUIRES(sched.lock);
+machine* hand_off(processor* p, core_wish wish = core_wish::none) noexcept WEFT_REQUIRES(sched.lock);
 void finish_hand_off(machine* woken) noexcept;
 
 // The goroutine has come back, in a section, from a call or from user code, and its P is gone: gets one, or waits in

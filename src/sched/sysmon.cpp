@@ -1,6 +1,7 @@
 #include "sched/sysmon.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "os/clock.h"
 #include "sched/idle.h"
@@ -64,7 +65,7 @@ bool retake(goroutine* g) noexcept {
   {
     base::lock_guard guard(sched.lock);
     if (sched.stopping.load(std::memory_order_relaxed)) return false;
-    if (sched.idle_ms == 0) keep_reserve();
+    if (sched.idle_ms == 0) ask_for_successors(g->on_machine->p);
     if (sched.idle_ms == 0 && sched.stopped_first == nullptr) return true;
     processor* p = take_from_call(g);
     if (p == nullptr) return true;
@@ -143,8 +144,18 @@ void end_slice(watch& w, processor* p, std::uint32_t tick, std::int64_t now) noe
   }
 }
 
-// A goroutine that others wait for, and that sleeps in the kernel in a call that nobody declared, loses its P at once. Each
-// look costs a few microseconds: after 1, 2, 4, 8 milliseconds of a slice.
+// Whether the P's thread has used its core since the last time that this was asked in its slice. (It costs a twentieth of a
+// look into /proc.)
+bool has_run_since(processor* p) noexcept {
+  const machine* m = p->owner.load(std::memory_order_acquire);
+  if (m == nullptr) return true;
+  const std::int64_t used = os::thread_cpu_ns(m->tid);
+  const std::int64_t before = std::exchange(p->seen_cpu, used);
+  return before != 0 && used - before > first_look / 10;
+}
+
+// A goroutine that others wait for, and that sleeps in the kernel in a call that nobody declared, loses its P at once. It is
+// looked at after 1 and 4 milliseconds of a slice.
 void look_for_sleeper(watch& w, processor* p, std::uint32_t tick, std::int64_t now) noexcept {
   if (!may_preempt() || !others_wait(p)) return;
   const std::int64_t ran = now - p->seen_when;
@@ -152,8 +163,8 @@ void look_for_sleeper(watch& w, processor* p, std::uint32_t tick, std::int64_t n
     w.next_event = std::min(w.next_event, p->seen_when + p->next_look);
     return;
   }
-  p->next_look *= 2;
-  if (sleeps_in_kernel(p)) take_processor(p, tick, true, false);
+  p->next_look *= 4;
+  if (!has_run_since(p) && sleeps_in_kernel(p)) take_processor(p, tick, true, false);
 }
 
 void watch_slices(watch& w, std::int64_t now) noexcept {
@@ -166,6 +177,7 @@ void watch_slices(watch& w, std::int64_t now) noexcept {
       p->seen_when = now;
       p->asked = false;
       p->next_look = first_look;
+      p->seen_cpu = 0;
     }
     if (p->state.load(std::memory_order_relaxed) != processor_state::running) continue;
     const std::int64_t end = end_of_slice(p);

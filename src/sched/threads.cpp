@@ -1,5 +1,6 @@
 #include "sched/threads.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <new>
@@ -32,6 +33,9 @@ struct requests {
   std::atomic<std::int32_t> factory_tid{0}, sysmon_tid{0};
 };
 constinit requests factory_requests;
+
+// Each of a crowd of blocking calls takes a thread, and to make them one by one, each when it is missed, takes long.
+constexpr std::int32_t most_at_once = 8;
 
 struct start_parameters {
   machine* m;
@@ -208,13 +212,25 @@ void request_spinning_machine() noexcept {
   wake_factory();
 }
 
-void keep_reserve() noexcept {
+namespace {
+
+void have_idle_machines(std::int32_t wanted) noexcept WEFT_REQUIRES(sched.lock) {
   const std::int32_t soon = sched.starting + sched.retiring.load(std::memory_order_relaxed);
-  if (sched.idle_ms + soon >= sched.reserve || sched.machines >= sched.max_threads) return;
-  count_new_machine();
-  ++sched.starting;
-  ++factory_requests.spare;
+  const std::int32_t missing = std::min(wanted - sched.idle_ms - soon, sched.max_threads - sched.machines);
+  if (missing <= 0) return;
+  for (std::int32_t i = 0; i < missing; ++i) count_new_machine();
+  sched.starting += missing;
+  factory_requests.spare += missing;
   wake_factory();
+}
+
+}  // namespace
+
+void keep_reserve() noexcept { have_idle_machines(sched.reserve); }
+
+void ask_for_successors(const processor* p) noexcept {
+  const auto waiting = static_cast<std::int32_t>(p->ring.size()) + static_cast<std::int32_t>(sched.global_size.load(std::memory_order_relaxed));
+  have_idle_machines(std::clamp(waiting, sched.reserve, most_at_once));
 }
 
 void request_look_at_limits() noexcept {

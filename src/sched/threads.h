@@ -10,6 +10,8 @@ namespace weft::sched {
 void request_spinning_machine() noexcept WEFT_REQUIRES(sched.lock);
 // Sees to it that there are idle Ms in reserve. Not past max_threads: a reserve is not worth dying for.
 void keep_reserve() noexcept WEFT_REQUIRES(sched.lock);
+// The P of a blocking call is wanted, and there is no idle M to hand it to: asks for some, the more goroutines wait.
+void ask_for_successors(const processor* p) noexcept WEFT_REQUIRES(sched.lock);
 
 // sysmon: the factory looks whether the machine's limits have changed.
 void request_look_at_limits() noexcept;

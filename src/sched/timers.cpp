@@ -27,7 +27,10 @@ bool start_timer(timers::timer_node& node, std::int64_t when_ns, std::int64_t pe
   machine* m = enter();
   processor* p = m != nullptr ? m->p : processor_at(0);
   const timers::armed armed = timers::add(p->timers, node, when_ns, period_ns, seq);
-  if (m != nullptr) p->counters.timers_started.bump();
+  if (m != nullptr) {
+    p->counters.timers_started.bump();
+    if (armed.is_first) look_around_soon(p);
+  }
   if (armed.is_first) timer_came_first(when_ns);
   if (m != nullptr) leave(m);
   return armed.was_pending;

@@ -59,18 +59,19 @@ void event::remove(waiter& w) noexcept {
   word_.store(reinterpret_cast<std::uintptr_t>(first), std::memory_order_release);
 }
 
-void event::set() noexcept {
+bool event::set_for_others() noexcept {
   sched::section section;  // a waiter whose deadline came may be spinning until the walk below has passed it
-  std::uintptr_t head = word_.load(std::memory_order_relaxed);
+  std::uintptr_t head = word_.load(std::memory_order_acquire);
   for (;;) {
     if ((head & locked) != 0) {
       base::cpu_pause();
-      head = word_.load(std::memory_order_relaxed);
+      head = word_.load(std::memory_order_acquire);
       continue;
     }
+    if (head == abandoned) return true;
     base::delay();
     // [event.done] what led to the event is visible to who sees it done; [event.wait]
-    if (word_.compare_exchange_weak(head, done, std::memory_order_acq_rel, std::memory_order_relaxed)) break;
+    if (word_.compare_exchange_weak(head, done, std::memory_order_acq_rel, std::memory_order_acquire)) break;
   }
   // Newest first in the list; the oldest is to run first, so it is readied last (ready() puts it in front).
   for (auto* w = reinterpret_cast<waiter*>(head); w != nullptr;) {
@@ -78,6 +79,16 @@ void event::set() noexcept {
     w->parker.wake();
     w = next;
   }
+  return false;
+}
+
+bool event::abandon() noexcept {
+  std::uintptr_t head = word_.load(std::memory_order_acquire);
+  // [event.done] acquire, if it has happened; release: who sets it sees all that was done to the object
+  while (head != done) {
+    if (word_.compare_exchange_weak(head, abandoned, std::memory_order_acq_rel, std::memory_order_acquire)) return false;
+  }
+  return true;
 }
 
 void event::wait_slow() noexcept {

@@ -161,9 +161,9 @@ void mutex_core::unlock_slow() noexcept {
 namespace weft {
 
 void recursive_mutex::unlock() noexcept {
-  if (owner_.load(std::memory_order_relaxed) != detail::self()) base::fatal("sync: unlock of unlocked mutex");
+  if (owner_.load(std::memory_order_relaxed) != detail::self_number()) base::fatal("sync: unlock of unlocked mutex");
   if (--depth_ != 0) return;
-  owner_.store(nullptr, std::memory_order_relaxed);
+  owner_.store(0, std::memory_order_relaxed);
   core_.unlock();
 }
 

@@ -20,7 +20,8 @@ int main() {
     const auto parks = weft::runtime::read_sched_stats().parks;
     for (int i = 0; i < 2; ++i) weft::go([=] { wait_in_a_function(c); });
     weft::go({.name = "sleepy"}, [] { weft::sleep_for(std::chrono::hours(1)); });
-    while (weft::runtime::read_sched_stats().parks < parks + 3) weft::yield();
+    weft::go([=] { weft::async([=] { wait_in_a_function(c); }).get(); });  // on the stack of who waits for it
+    while (weft::runtime::read_sched_stats().parks < parks + 4) weft::yield();
     everybody_waits();
   });
 }

@@ -29,13 +29,14 @@ def check(what, done, running):
         (r"^1 +\[" + running, "the main goroutine"),
         (r"^\d+ +\[chan receive\]$", "a goroutine that waits"),
         (r'^\d+ +\[sleep\] "sleepy"$', "one with a name"),
+        (r"^\d+ +\[future wait\]$", "one whose stack is lent"),
         (r'^goroutine \d+ \[sleep\] "sleepy":$', "its backtrace"),
         (r"everybody_waits", "the frame of the running one"),
         (r"there is no goroutine 424242", "a number that nobody has"),
     ]
     missing = [name for pattern, name in wanted if not re.search(pattern, text, re.MULTILINE)]
-    if len(re.findall(r"^#\d+ .*wait_in_a_function", text, re.MULTILINE)) != 2:
-        missing.append("two stacks with wait_in_a_function")
+    if len(re.findall(r"^#\d+ .*wait_in_a_function", text, re.MULTILINE)) != 3:
+        missing.append("three stacks with wait_in_a_function")
     if missing:
         sys.exit(f"{text}\nFAILED: {what}: {', '.join(missing)}")
     print(f"ok: {what}")

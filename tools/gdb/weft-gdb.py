@@ -49,6 +49,18 @@ class Goroutine:
         self.pc, self.sp, self.fp = (word(g["context"][x]) for x in ("pc", "sp", "fp"))
         self.name = self.read_name(g)
 
+    @classmethod
+    def lender(cls, l):
+        """One that waits for another, which runs on its stack meanwhile (sched/join.h)."""
+        self = cls.__new__(cls)
+        self.thread = None
+        self.id = int(l["id"])
+        self.state = cls.STATES.index("waiting")
+        self.reason = int(l["reason"])
+        self.pc, self.sp, self.fp = (word(l["context"][x]) for x in ("pc", "sp", "fp"))
+        self.name = cls.read_name(l)
+        return self
+
     @staticmethod
     def read_name(g):
         try:
@@ -101,8 +113,13 @@ def goroutines():
             at = low + stride - (low // stride) % COLOURS * 64 - size
             try:
                 g = gdb.Value(at).cast(kind.pointer()).dereference()
-                if int(atomic(g["state"])) != 0:
-                    found.append(Goroutine(g, threads.get(at)))
+                if int(atomic(g["state"])) == 0:
+                    continue
+                found.append(Goroutine(g, threads.get(at)))
+                lender = g["lender"]
+                while word(lender) != 0:
+                    found.append(Goroutine.lender(lender))
+                    lender = lender["outer"]
             except gdb.MemoryError:
                 continue  # a core file leaves out pages that were never touched
     return sorted(found, key=lambda g: g.id)

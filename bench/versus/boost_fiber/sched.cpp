@@ -1,4 +1,5 @@
 // Spawning, switching and waiting: what the scheduler alone costs.
+#include <algorithm>
 #include <vector>
 
 #include "fibers.h"
@@ -60,6 +61,52 @@ outcome conserve(const arguments& a) {
   return out;
 }
 const registered conserve_workload{{"conserve", 10'000, 1'000, conserve}};
+
+// The quiet before each burst is not measured.
+outcome steal_burst(const arguments& a) {
+  std::chrono::nanoseconds bursts{};
+  const stopwatch w;
+  for (std::uint64_t i = 0; i < a.n; ++i) {
+    spin_for(quiet_time);
+    const auto start = clock::now();
+    wait_group wg(burst_tasks);
+    for (int t = 0; t < burst_tasks; ++t) {
+      go([&wg] {
+        spin_for(burst_task_length);
+        wg.done();
+      });
+    }
+    wg.wait();
+    bursts += clock::now() - start;
+  }
+  return burst_outcome(w, a, bursts);
+}
+const registered steal_burst_workload{{"steal_burst", 1'000, 50, steal_burst}};
+
+outcome yield_n(const arguments& a) {
+  const std::uint64_t each = std::max<std::uint64_t>(crowd_yields / a.n, 1);
+  std::atomic<std::uint64_t> total{0};
+  wait_group wg(static_cast<std::int64_t>(a.n));
+  const stopwatch w;
+  for (std::uint64_t g = 0; g < a.n; ++g) {
+    go([&, each] {
+      for (std::uint64_t i = 0; i < each; ++i) boost::this_fiber::yield();
+      total.fetch_add(each, std::memory_order_relaxed);
+      wg.done();
+    });
+  }
+  wg.wait();
+  return w.stop(each * a.n, total == each * a.n);
+}
+const registered yield_n_workload{{"yield_n", 1'000, 0, yield_n}};
+
+outcome spawn_n(const arguments& a) {
+  const std::uint64_t rounds = std::max<std::uint64_t>(crowd_spawns / a.n, 1);
+  const stopwatch w;
+  for (std::uint64_t r = 0; r < rounds; ++r) spawn(a);
+  return w.stop(rounds * a.n);
+}
+const registered spawn_n_workload{{"spawn_n", 1'000, 0, spawn_n}};
 
 // Fibers that are all blocked in a pop from one channel.
 class crowd {

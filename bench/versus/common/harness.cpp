@@ -80,13 +80,13 @@ double resident_bytes() { return proc_status("VmRSS"); }
 
 double milliseconds(std::chrono::nanoseconds d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
-void add_percentiles(outcome& out, std::vector<std::chrono::nanoseconds>& samples) {
+void add_percentiles(outcome& out, std::vector<std::chrono::nanoseconds>& samples, const std::string& of) {
   std::sort(samples.begin(), samples.end());
   const auto at = [&](double p) {
     const auto i = std::min(static_cast<std::size_t>(p * static_cast<double>(samples.size())), samples.size() - 1);
     return std::chrono::duration<double, std::micro>(samples[i]).count();
   };
-  out.extra.insert(out.extra.end(), {{"p50_us", at(.50)}, {"p99_us", at(.99)}, {"p999_us", at(.999)}});
+  out.extra.insert(out.extra.end(), {{of + "p50_us", at(.50)}, {of + "p99_us", at(.99)}, {of + "p999_us", at(.999)}});
 }
 
 double median_ns(outcome (*run)(const arguments&), const arguments& a, bool& ok) {
@@ -98,6 +98,38 @@ double median_ns(outcome (*run)(const arguments&), const arguments& a, bool& ok)
   }
   std::sort(ns.begin(), ns.end());
   return ns[1];
+}
+
+outcome burst_outcome(const stopwatch& w, const arguments& a, std::chrono::nanoseconds bursts) {
+  outcome out = w.stop(a.n * burst_tasks);
+  out.wall = bursts;
+  out.extra = {{"over_ideal", bursts / (burst_task_length * static_cast<double>(out.ops) / a.procs)}};
+  return out;
+}
+
+client_log::client_log(std::uint64_t client, std::uint64_t ticks) : late(ticks), spawn_to_run(ticks) {
+  std::uint64_t state = client;
+  offset = std::chrono::nanoseconds(next_random(state) % static_cast<std::uint64_t>(std::chrono::nanoseconds(client_period).count()));
+}
+
+std::vector<client_log> make_client_logs(const arguments& a) {
+  std::vector<client_log> logs;
+  for (int c = 0; c < clients_per_proc * a.procs; ++c) logs.emplace_back(static_cast<std::uint64_t>(c), a.n);
+  return logs;
+}
+
+outcome summarize(const stopwatch& w, std::vector<client_log>& logs) {
+  std::vector<std::chrono::nanoseconds> late;
+  std::vector<std::chrono::nanoseconds> spawn_to_run;
+  for (const client_log& log : logs) {
+    late.insert(late.end(), log.late.begin(), log.late.end());
+    spawn_to_run.insert(spawn_to_run.end(), log.spawn_to_run.begin(), log.spawn_to_run.end());
+  }
+  outcome out = w.stop(late.size());
+  add_percentiles(out, late, "late_");
+  add_percentiles(out, spawn_to_run, "spawn_");
+  out.ok = late.front() >= std::chrono::nanoseconds::zero() && spawn_to_run.front() > std::chrono::nanoseconds::zero();
+  return out;
 }
 
 void spin_for(std::chrono::nanoseconds d) {

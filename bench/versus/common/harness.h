@@ -56,8 +56,8 @@ double resident_bytes();
 
 double milliseconds(std::chrono::nanoseconds d);
 
-// Appends p50_us, p99_us and p999_us. Sorts the samples.
-void add_percentiles(outcome& out, std::vector<std::chrono::nanoseconds>& samples);
+// Appends p50_us, p99_us and p999_us, with what the samples are of in front of it. Sorts the samples.
+void add_percentiles(outcome& out, std::vector<std::chrono::nanoseconds>& samples, const std::string& of = "");
 
 // Runs the workload three times and returns its median ns an operation; ok becomes false if one of them was wrong.
 double median_ns(outcome (*run)(const arguments&), const arguments& a, bool& ok);
@@ -73,10 +73,49 @@ std::uint64_t power_of_ten_up_to(std::uint64_t n);
 // The shape of the two workloads whose tasks spin (conserve) or whose main spins until the rest sleeps (spawn_to_run).
 inline constexpr std::chrono::microseconds task_length{20};
 inline constexpr std::chrono::microseconds quiet_time{300};
+// steal_burst: so many short tasks at once, spawned by one.
+inline constexpr int burst_tasks = 200;
+inline constexpr std::chrono::microseconds burst_task_length{2};
+// load70: a P's share of goroutines, each of which wakes every millisecond to spawn a task of this length: 70% of a core.
+inline constexpr int clients_per_proc = 14;
+inline constexpr std::chrono::microseconds client_task_length{50};
+inline constexpr std::chrono::milliseconds client_period{1};
+inline constexpr std::chrono::milliseconds client_patience{10};
+// yield_n and spawn_n: so many yields or spawns, or one each if there are more goroutines.
+inline constexpr std::uint64_t crowd_yields = 2'000'000;
+inline constexpr std::uint64_t crowd_spawns = 1'000'000;
+inline constexpr int select_sources = 16;
+inline constexpr int writes_one_in = 100;  // read_mostly
 inline constexpr int yielders = 8;
 inline constexpr int contenders = 8;
 inline constexpr int ring_members = 503;
 inline constexpr int pipeline_stages = 100;
+
+// The outcome of steal_burst: `over_ideal` is the bursts' time over what P cores would need without any overhead.
+outcome burst_outcome(const stopwatch& w, const arguments& a, std::chrono::nanoseconds bursts);
+
+// What the clients of load70 see, each on lines of its own. Every client starts somewhere in the first millisecond, at a
+// place that is the same in every program.
+struct alignas(64) client_log {
+  client_log(std::uint64_t client, std::uint64_t ticks);
+  std::chrono::nanoseconds offset;
+  std::vector<std::chrono::nanoseconds> late;          // by how much it woke too late
+  std::vector<std::chrono::nanoseconds> spawn_to_run;  // from before a task's spawn to its first line
+};
+std::vector<client_log> make_client_logs(const arguments& a);
+// The outcome of load70: one operation is one task.
+outcome summarize(const stopwatch& w, std::vector<client_log>& logs);
+
+// The same naps in every program: a generator of three lines.
+inline std::uint64_t next_random(std::uint64_t& state) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return state >> 33;
+}
+
+// What read_mostly's lock guards: a reader must see both equal.
+struct guarded_pair {
+  std::uint64_t a = 0, b = 0;
+};
 
 // Brings a program's library up with so many Ps or threads, and calls body within it.
 using entry = std::function<void(const std::string& workload, int procs, const std::function<void()>& body)>;

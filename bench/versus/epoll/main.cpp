@@ -126,6 +126,7 @@ bench::outcome run_server(handler serve, bench::load_shape shape, const bench::a
 const bench::registered r1{{"echo_64", 300'000, 20'000, [](const bench::arguments& a) { return run_server(echo, {64, "echo"}, a); }}};
 const bench::registered r2{{"echo_1000", 300'000, 20'000, [](const bench::arguments& a) { return run_server(echo, {1000, "echo"}, a); }}};
 const bench::registered r3{{"http_hello", 300'000, 20'000, [](const bench::arguments& a) { return run_server(hello, {64, "http"}, a); }}};
+const bench::registered r4{{"http_wrk", 3, 1, [](const bench::arguments& a) { return run_server(hello, {64, "wrk"}, a); }}};
 
 }  // namespace
 

@@ -111,6 +111,50 @@ func selectOverTwo(n, capacity int) outcome {
 func select2(n int) outcome         { return selectOverTwo(n, 0) }
 func select2Buffered(n int) outcome { return selectOverTwo(n, 128) }
 
+// select16 is written out: reflect.Select, the only way to select over a slice of channels, is many times slower.
+func select16(n int) outcome {
+	const sources = 16
+	each := n / sources
+	var c [sources]chan int
+	for i := range c {
+		c[i] = make(chan int)
+	}
+	w := startWatch()
+	for s := range c {
+		go func(out chan<- int, first int) {
+			for i := 0; i < each; i++ {
+				out <- first + i
+			}
+		}(c[s], s*each)
+	}
+	total := each * sources
+	sum, v := 0, 0
+	for i := 0; i < total; i++ {
+		select {
+		case v = <-c[0]:
+		case v = <-c[1]:
+		case v = <-c[2]:
+		case v = <-c[3]:
+		case v = <-c[4]:
+		case v = <-c[5]:
+		case v = <-c[6]:
+		case v = <-c[7]:
+		case v = <-c[8]:
+		case v = <-c[9]:
+		case v = <-c[10]:
+		case v = <-c[11]:
+		case v = <-c[12]:
+		case v = <-c[13]:
+		case v = <-c[14]:
+		case v = <-c[15]:
+		}
+		sum += v
+	}
+	out := w.stop(total)
+	out.ok = sum == total*(total-1)/2
+	return out
+}
+
 func ring(n int) outcome {
 	const members = 503
 	var links [members]chan int

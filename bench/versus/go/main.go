@@ -39,6 +39,9 @@ var workloads = map[string]workload{
 	"spawn_join":     {1_000_000, 100_000, spawnJoin},
 	"conserve":       {10_000, 1_000, conserve},
 	"spawn_to_run":   {5_000, 100, spawnToRun},
+	"steal_burst":    {1_000, 50, stealBurst},
+	"yield_n":        {1_000, 0, yieldN},
+	"spawn_n":        {1_000, 0, spawnN},
 	"parked":         {1_000_000, 0, parked},
 	"parked_cost":    {1_000_000, 0, parkedCost},
 	"fib":            {27, 18, fibForkJoin},
@@ -48,16 +51,21 @@ var workloads = map[string]workload{
 	"mpmc":           {4_000_000, 400_000, mpmc},
 	"select2":        {2_000_000, 200_000, select2},
 	"select2_buf":    {4_000_000, 400_000, select2Buffered},
+	"select16":       {1_000_000, 100_000, select16},
 	"ring":           {3_000_000, 300_000, ring},
 	"pipeline":       {30_000, 3_000, pipeline},
 	"sieve":          {2_000, 200, sieve},
 	"mutex":          {50_000_000, 5_000_000, mutexAlone},
 	"mutex8":         {10_000_000, 1_000_000, mutexContended},
+	"read_mostly":    {10_000_000, 1_000_000, readMostly},
 	"echo_64":        {300_000, 20_000, echo(64)},
 	"echo_1000":      {300_000, 20_000, echo(1000)},
-	"http_hello":     {300_000, 20_000, httpHello},
+	"http_hello":     {300_000, 20_000, httpHello("http")},
+	"http_wrk":       {3, 1, httpHello("wrk")},
 	"timer_chan":     {5_000_000, 500_000, timerChannel},
 	"timer_func":     {5_000_000, 500_000, timerFunction},
+	"timers_pending": {1_000_000, 100_000, timersPending},
+	"load70":         {1_000, 50, load70},
 	"sleepers":       {100_000, 0, sleepers},
 	"sleep1ms":       {2_000, 10, sleepLateness},
 	"hog":            {500, 10, hog},
@@ -111,6 +119,14 @@ func percentile(sorted []time.Duration, p float64) time.Duration {
 		i = len(sorted) - 1
 	}
 	return sorted[i]
+}
+
+// addPercentiles sorts the samples.
+func (o outcome) addPercentiles(samples []time.Duration, of string) {
+	sort.Slice(samples, func(a, b int) bool { return samples[a] < samples[b] })
+	o.extra[of+"p50_us"] = percentile(samples, .50).Seconds() * 1e6
+	o.extra[of+"p99_us"] = percentile(samples, .99).Seconds() * 1e6
+	o.extra[of+"p999_us"] = percentile(samples, .999).Seconds() * 1e6
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / 1e6 }

@@ -6,7 +6,6 @@ static void nothing(void) { __asm__ volatile(""); }
 import "C"
 
 import (
-	"sort"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -33,11 +32,8 @@ func hog(n int) outcome {
 	out := w.stop(n)
 	stop.Store(true)
 	wg.Wait()
-	sort.Slice(samples, func(a, b int) bool { return samples[a] < samples[b] })
+	out.addPercentiles(samples, "")
 	out.ok = turns > 0
-	out.extra["p50_us"] = percentile(samples, .50).Seconds() * 1e6
-	out.extra["p99_us"] = percentile(samples, .99).Seconds() * 1e6
-	out.extra["p999_us"] = percentile(samples, .999).Seconds() * 1e6
 	return out
 }
 

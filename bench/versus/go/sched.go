@@ -2,7 +2,6 @@ package main
 
 import (
 	"runtime"
-	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,6 +82,69 @@ func conserve(n int) outcome {
 
 const quietTime = 300 * time.Microsecond // long enough for every other thread to have gone to sleep
 
+// stealBurst does not measure the quiet before each burst.
+func stealBurst(n int) outcome {
+	const tasks, length = 200, 2 * time.Microsecond
+	var bursts time.Duration
+	w := startWatch()
+	for i := 0; i < n; i++ {
+		spinFor(quietTime)
+		start := time.Now()
+		var wg sync.WaitGroup
+		wg.Add(tasks)
+		for t := 0; t < tasks; t++ {
+			go func() {
+				spinFor(length)
+				wg.Done()
+			}()
+		}
+		wg.Wait()
+		bursts += time.Since(start)
+	}
+	out := w.stop(n * tasks)
+	out.wall = bursts
+	ideal := float64(n*tasks) * float64(length) / float64(runtime.GOMAXPROCS(0))
+	out.extra["over_ideal"] = float64(bursts) / ideal
+	return out
+}
+
+// spawnN spawns the same number of goroutines, n at a time.
+func spawnN(n int) outcome {
+	rounds := 1_000_000 / n
+	if rounds < 1 {
+		rounds = 1
+	}
+	w := startWatch()
+	for r := 0; r < rounds; r++ {
+		spawn(n)
+	}
+	return w.stop(rounds * n)
+}
+
+func yieldN(n int) outcome {
+	each := 2_000_000 / n
+	if each < 1 {
+		each = 1
+	}
+	var total atomic.Int64
+	var wg sync.WaitGroup
+	wg.Add(n)
+	w := startWatch()
+	for g := 0; g < n; g++ {
+		go func() {
+			for i := 0; i < each; i++ {
+				runtime.Gosched()
+			}
+			total.Add(int64(each))
+			wg.Done()
+		}()
+	}
+	wg.Wait()
+	out := w.stop(each * n)
+	out.ok = total.Load() == int64(each*n)
+	return out
+}
+
 func spawnToRun(n int) outcome {
 	late := make([]time.Duration, n)
 	w := startWatch()
@@ -98,10 +160,7 @@ func spawnToRun(n int) outcome {
 		}
 	}
 	out := w.stop(n)
-	sort.Slice(late, func(a, b int) bool { return late[a] < late[b] })
+	out.addPercentiles(late, "")
 	out.ok = late[0] > 0
-	out.extra["p50_us"] = percentile(late, .50).Seconds() * 1e6
-	out.extra["p99_us"] = percentile(late, .99).Seconds() * 1e6
-	out.extra["p999_us"] = percentile(late, .999).Seconds() * 1e6
 	return out
 }

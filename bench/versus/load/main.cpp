@@ -1,7 +1,8 @@
 // net-load PORT CONNECTIONS REQUESTS echo|http: the load of the network workloads, one thread with epoll.
+// net-load PORT CONNECTIONS SECONDS wrk: has wrk(1) make it.
 //
 // Connects, prints one byte, and then keeps one request under way on each connection until so many have been answered.
-// Exit code 0 if every answer was right.
+// With wrk it prints how many were, after the byte. Exit code 0 if every answer was right.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "../common/http.h"
+#include "wrk.h"
 
 namespace {
 
@@ -71,6 +73,7 @@ int main(int argc, char** argv) {
   const int port = std::atoi(argv[1]);
   const auto connections = static_cast<std::size_t>(std::atoi(argv[2]));
   const long requests = std::atol(argv[3]);
+  if (std::strcmp(argv[4], "wrk") == 0) return run_wrk(port, static_cast<int>(connections), static_cast<int>(requests));
   const load work = make(argv[4]);
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);

@@ -104,6 +104,24 @@ outcome select2_buffered(const arguments& a) { return select_over_two(a.n, 128);
 const registered select2_workload{{"select2", 2'000'000, 200'000, select2}};
 const registered select2_buffered_workload{{"select2_buf", 4'000'000, 400'000, select2_buffered}};
 
+outcome select16(const arguments& a) {
+  const std::uint64_t each = a.n / select_sources;
+  std::array<channel, select_sources> sources;
+  const stopwatch w;
+  for (std::uint64_t s = 0; s < select_sources; ++s) {
+    weft::go([out = sources[s], first = s * each, each] {
+      for (std::uint64_t i = 0; i < each; ++i) out.send(first + i);
+    });
+  }
+  std::uint64_t sum = 0;
+  const auto add = [&sum](std::optional<std::uint64_t> v) { sum += *v; };
+  const auto take_one = [&add](const auto&... from) { weft::select(weft::on_recv(from, add)...); };
+  const std::uint64_t total = each * select_sources;
+  for (std::uint64_t i = 0; i < total; ++i) std::apply(take_one, sources);
+  return w.stop(total, sum == sum_below(total));
+}
+const registered select16_workload{{"select16", 1'000'000, 100'000, select16}};
+
 // The token counts down; whoever receives 0 says who it is, and the ring is closed.
 outcome ring(const arguments& a) {
   std::vector<channel> links;

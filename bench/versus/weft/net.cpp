@@ -52,7 +52,7 @@ bench::outcome run_server(bench::load_shape shape, std::uint64_t requests) {
   bench::outcome out = weft::blocking([&] { return bench::run_load(listener.local_address().port(), shape, requests); });
   const auto after = weft::runtime::read_sched_stats();
   const auto each = [&](const char* name, std::uint64_t weft::runtime::sched_stats::* what) {
-    out.extra.emplace_back(name, static_cast<double>(after.*what - before.*what) / static_cast<double>(requests));
+    out.extra.emplace_back(name, static_cast<double>(after.*what - before.*what) / static_cast<double>(out.ops));
   };
   using stats = weft::runtime::sched_stats;
   each("polls_each", &stats::netpolls);
@@ -69,5 +69,6 @@ bench::outcome run_server(bench::load_shape shape, std::uint64_t requests) {
 const bench::registered r1{{"echo_64", 300'000, 20'000, [](const bench::arguments& a) { return run_server<echo>({64, "echo"}, a.n); }}};
 const bench::registered r2{{"echo_1000", 300'000, 20'000, [](const bench::arguments& a) { return run_server<echo>({1000, "echo"}, a.n); }}};
 const bench::registered r3{{"http_hello", 300'000, 20'000, [](const bench::arguments& a) { return run_server<hello>({64, "http"}, a.n); }}};
+const bench::registered r4{{"http_wrk", 3, 1, [](const bench::arguments& a) { return run_server<hello>({64, "wrk"}, a.n); }}};
 
 }  // namespace

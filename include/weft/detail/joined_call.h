@@ -9,10 +9,13 @@
 
 namespace weft::detail {
 
+// It begins with the owner, and may run on the stack of who waits for it (see join_in_place).
 // Owner: run(F&) calls the function, done() is told the end. Both are called once, in a new goroutine.
 template <class Owner, class F>
 class joined_call {
  public:
+  static constexpr bool joined = true;
+
   template <class G>
   joined_call(Owner* owner, G&& f) : owner_(owner), function_(std::forward<G>(f)) {}
   joined_call(joined_call&& other) noexcept(std::is_nothrow_move_constructible_v<F>)

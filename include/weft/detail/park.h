@@ -24,6 +24,10 @@ using gmp::goroutine;
 // This goroutine, or this thread's stand-in. Valid until the goroutine, or the thread, ends.
 goroutine* self() noexcept;
 
+// Who runs here, goroutine or thread, as a number that nobody else has. Not 0. (A goroutine object may stand for one goroutine
+// after another, and for one in place of another.)
+std::uint64_t self_number() noexcept;
+
 // Runs on a stack that is not the goroutine's own; must not block, throw, allocate or park.
 using commit_fn = bool (*)(goroutine* self, void* arg);
 

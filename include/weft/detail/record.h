@@ -12,6 +12,8 @@
 #include <utility>
 #include <functional>
 
+#include <weft/detail/wait_reason.h>
+
 namespace weft {
 
 // Options of one goroutine.
@@ -33,6 +35,7 @@ struct spawn_extras {
 struct spawn_ops {
   void (*run)(record*);                           // calls the function, then destroys it; also when it is left by an exception
   const spawn_extras* (*extras)(const record*);   // nullptr: it has none
+  bool has_joiner = false;                        // the payload begins with the address of what waits for its end
 };
 
 // Whatever can stand in a run queue: a record (ops is set) or a goroutine that has a stack (ops is null).
@@ -51,6 +54,15 @@ static_assert(sizeof(record) == 64);
 record* allocate_record();             // starts the runtime if nobody has
 void release_record(record*) noexcept; // one that was never submitted
 void submit(record*) noexcept;         // makes it runnable
+
+// If the goroutine of this record, which was started with a joiner (see is_joined), stands where this P's newest ones stand
+// and has not begun: runs it to its end, here and now, on the stack of the caller, who waits for it anyway. It has all that a
+// goroutine has (number, locals, exceptions, ...); only the switches are saved. False, and nothing has happened, if it is
+// elsewhere (the pointer is only compared: it may have ended long ago), if there is too little stack, and on plain threads.
+// `in_turn`: only if it would be the next to run anyway. `sole`, if there is one, is told first that nobody else waits for it.
+class event;
+bool join_in_place(const record* child, const void* joiner, wait_reason why, bool in_turn, event* sole = nullptr) noexcept;
+
 void check(const go_options&);         // throws std::invalid_argument for a stack size that makes no sense
 
 // f(args...) with both decay-copied, as std::thread does it.
@@ -61,6 +73,12 @@ struct bound_call {
 
   void operator()() { std::apply([this](Args&... a) { std::invoke(std::move(function), std::move(a)...); }, arguments); }
 };
+
+// A function object that begins with the address of who waits for its end says so: `static constexpr bool joined = true`.
+template <class Call>
+inline constexpr bool is_joined = false;
+template <class F>
+requires F::joined inline constexpr bool is_joined<bound_call<F>> = true;
 
 template <class Call>
 inline constexpr bool fits_inline = sizeof(Call) <= sizeof(record::payload) && alignof(Call) <= 32;
@@ -75,7 +93,7 @@ struct inline_body {
     } guard{get(r)};
     (*guard.call)();
   }
-  static constexpr spawn_ops ops{&run, nullptr};
+  static constexpr spawn_ops ops{&run, nullptr, is_joined<Call>};
 };
 
 // A function too large for the record, or with options, lives in a block of its own; the record points to it.
@@ -109,23 +127,38 @@ struct record_guard {
   }
 };
 
-// [[gnu::always_inline]] so that the creator's program counter, taken in submit(), lies in the caller of go().
+// [[gnu::always_inline]] so that the creator's program counter, taken in submit(), lies in the caller of go(). The record is
+// returned only to be recognised: the goroutine may have ended already.
 template <class Call, class... Parts>
-[[gnu::always_inline]] inline void spawn_inline(Parts&&... parts) {
+[[gnu::always_inline]] inline const record* spawn_inline(Parts&&... parts) {
   record_guard guard{allocate_record()};
   ::new (static_cast<void*>(guard.r->payload)) Call{std::forward<Parts>(parts)...};
   guard.r->ops = &inline_body<Call>::ops;
-  submit(std::exchange(guard.r, nullptr));
+  record* r = std::exchange(guard.r, nullptr);
+  submit(r);
+  return r;
 }
 
 template <class Call, class... Parts>
-[[gnu::always_inline]] inline void spawn_heap(const go_options& o, Parts&&... parts) {
+[[gnu::always_inline]] inline const record* spawn_heap(const go_options& o, Parts&&... parts) {
   check(o);
   record_guard guard{allocate_record()};
   auto* block = new heap_block<Call>{{std::string(o.name), o.stack_size}, Call{std::forward<Parts>(parts)...}};
   ::new (static_cast<void*>(guard.r->payload)) heap_block<Call>*(block);
   guard.r->ops = &heap_body<Call>::ops;
-  submit(std::exchange(guard.r, nullptr));
+  record* r = std::exchange(guard.r, nullptr);
+  submit(r);
+  return r;
+}
+
+template <class F>
+[[gnu::always_inline]] inline const record* spawn_call(F&& f) {
+  using call = bound_call<std::decay_t<F>>;
+  if constexpr (fits_inline<call>) {
+    return spawn_inline<call>(std::forward<F>(f), std::tuple<>{});
+  } else {
+    return spawn_heap<call>(go_options{}, std::forward<F>(f), std::tuple<>{});
+  }
 }
 
 }  // namespace detail

@@ -49,7 +49,9 @@ void expect_end_at_the_first_frame(const frames& all) {
   EXPECT_FALSE(all.endless);
   EXPECT_EQ(static_cast<int>(all.end), static_cast<int>(_URC_END_OF_STACK));
   ASSERT_FALSE(all.function.empty());
-  EXPECT_EQ(all.function.back(), reinterpret_cast<std::uintptr_t>(&weft::arch::weft_goroutine_start));
+  const auto first = all.function.back();
+  EXPECT_TRUE(first == reinterpret_cast<std::uintptr_t>(&weft::arch::weft_goroutine_start) ||
+              first == reinterpret_cast<std::uintptr_t>(&weft::arch::weft_goroutine_borrow));
 }
 
 TEST(a_walk_over_a_goroutines_stack, ends_at_its_first_frame) {

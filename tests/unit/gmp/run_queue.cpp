@@ -19,7 +19,7 @@ using ring = weft::gmp::run_queue<item, 8>;
 // A ring counts for ever, modulo 2^32, and nobody can wait for that: this lets one begin where the test wants it.
 // (An explicit instantiation may name private members.)
 void begin_at(ring& q, std::uint32_t index);
-template <std::atomic<std::uint32_t> ring::*Head, std::atomic<std::uint32_t> ring::*Tail>
+template <std::atomic<std::uint64_t> ring::*Head, std::atomic<std::uint32_t> ring::*Tail>
 struct door {
   friend void begin_at(ring& q, std::uint32_t index) {
     (q.*Head).store(index);
@@ -157,6 +157,37 @@ TEST_P(a_ring, shows_what_comes_after_next) {
   q.pop();
   EXPECT_EQ(number(q.peek_second()), 2);
   EXPECT_EQ(q.size(), 3u);
+}
+
+TEST_P(a_ring, gives_back_what_was_pushed_last) {
+  EXPECT_FALSE(q.take_back());
+  EXPECT_FALSE(q.take_back_unshared());
+  push(0, 3);
+  EXPECT_EQ(number(q.peek_last()), 3);
+  EXPECT_TRUE(q.take_back());
+  EXPECT_EQ(number(q.peek_last()), 2);
+  EXPECT_TRUE(q.take_back_unshared());
+  EXPECT_EQ(q.size(), 2u);
+  push(4, 9);
+  EXPECT_FALSE(q.push(&items[10]));
+  EXPECT_EQ(drain(q), (std::vector<int>{0, 1, 4, 5, 6, 7, 8, 9}));
+  EXPECT_FALSE(q.take_back());
+}
+
+TEST_P(a_ring, trades_the_first_for_one_that_becomes_the_last) {
+  item* second = nullptr;
+  const auto any = [](item*) { return true; };
+  EXPECT_EQ(q.exchange_unshared(&items[0], any, second), nullptr);
+  EXPECT_TRUE(q.empty());
+  push(0, 7);
+  EXPECT_EQ(q.exchange_unshared(&items[8], [](item* i) { return i->number != 0; }, second), nullptr);
+  EXPECT_EQ(number(q.exchange_unshared(&items[8], any, second)), 0) << "full";
+  EXPECT_EQ(number(second), 1);
+  EXPECT_EQ(q.size(), 8u);
+  EXPECT_EQ(drain(q), range(1, 8));
+  push(9, 9);
+  EXPECT_EQ(number(q.exchange_unshared(&items[10], any, second)), 9) << "with one";
+  EXPECT_EQ(drain(q), range(10, 10));
 }
 
 }  // namespace

@@ -70,6 +70,12 @@ class Workload:
     n: int
     quick_n: int
     procs: str = "each"  # of those asked for: "each", the "least", the "most", or each that is "several"
+    fewer: dict[str, int] = field(default_factory=dict)  # who does a part of it only: n is divided by so much
+    program: str = ""  # what the programs call it, if not by its name
+    tool: str = ""  # a command that it needs
+
+    def size(self, peer: str, quick: bool) -> int:
+        return (self.quick_n if quick else self.n) // self.fewer.get(peer, 1)
 
     def on(self, asked: list[int]) -> list[int]:
         match self.procs:
@@ -89,42 +95,54 @@ class Line:
     workload: str
     metric: str = "ns_per_op"
     required: dict[int, AtLeast | AtMost | Beside] = field(default_factory=dict)
+    stackless_leads: bool = False  # tasks without a stack are in front here, and may be
+
+
+def threads(divisor: int) -> dict[str, int]:
+    return {"threads": divisor}
 
 
 WORKLOADS = {
     w.name: w
     for w in [
-        Workload("yield", 4_000_000, 400_000),
-        Workload("spawn", 1_000_000, 200_000),
-        Workload("spawn_join", 1_000_000, 200_000),
-        Workload("pingpong", 1_000_000, 200_000),
-        Workload("buffered", 10_000_000, 1_000_000),
-        Workload("mpmc", 4_000_000, 400_000),
+        Workload("yield", 4_000_000, 400_000, fewer=threads(10)),
+        Workload("spawn", 1_000_000, 200_000, fewer=threads(100)),
+        Workload("spawn_join", 1_000_000, 200_000, fewer=threads(100)),
+        Workload("pingpong", 1_000_000, 200_000, fewer=threads(50)),
+        Workload("buffered", 10_000_000, 1_000_000, fewer=threads(10)),
+        Workload("mpmc", 4_000_000, 400_000, fewer=threads(10)),
         Workload("select2", 2_000_000, 200_000),
         Workload("select2_buf", 4_000_000, 400_000),
-        Workload("ring", 3_000_000, 300_000),
-        Workload("pipeline", 30_000, 3_000),
+        Workload("select16", 1_000_000, 100_000),
+        Workload("ring", 3_000_000, 300_000, fewer=threads(100)),
+        Workload("pipeline", 30_000, 3_000, fewer=threads(100)),
         Workload("sieve", 2_000, 500),
         Workload("skynet", 1_000_000, 100_000),
         Workload("fib", 27, 22),
         Workload("mutex", 50_000_000, 5_000_000, procs="least"),
         Workload("mutex8", 10_000_000, 1_000_000),
-        Workload("parked", 1_000_000, 100_000, procs="most"),
+        Workload("read_mostly", 10_000_000, 1_000_000),
+        Workload("parked_1e5", 100_000, 20_000, procs="most", fewer=threads(50), program="parked"),
+        Workload("parked", 1_000_000, 100_000, procs="most", fewer=threads(500)),
         Workload("parked_cost", 1_000_000, 100_000),
         Workload("conserve", 10_000, 2_000),
+        Workload("steal_burst", 1_000, 200, procs="several"),
         Workload("spawn_to_run", 5_000, 1_000, procs="several"),
+        Workload("load70", 1_000, 200),
         Workload("idle", 10, 2, procs="most"),
         Workload("timer_chan", 5_000_000, 500_000, procs="least"),
         Workload("timer_func", 5_000_000, 500_000, procs="least"),
+        Workload("timers_pending", 1_000_000, 100_000, procs="least"),
         Workload("sleepers", 100_000, 20_000, procs="most"),
         Workload("sleep1ms", 2_000, 500, procs="most"),
         Workload("hog", 500, 100, procs="least"),
         Workload("blocking_naps", 200, 50, procs="most"),
-        Workload("blocking_empty", 20_000_000, 1_000_000, procs="least"),
+        Workload("blocking_empty", 20_000_000, 1_000_000, procs="least", fewer={"tokio": 10}),
         Workload("crowd", 200, 40),
         Workload("echo_64", 300_000, 60_000),
         Workload("echo_1000", 300_000, 60_000),
         Workload("http_hello", 300_000, 60_000),
+        Workload("http_wrk", 3, 1, tool="wrk"),
     ]
 }
 
@@ -138,6 +156,7 @@ LINES = [
     Line("4:4 on one channel (64), ns an item", "mpmc", required={2: figures(47, 14)}),
     Line("select over two, unbuffered, ns an item", "select2", required={1: figures(272, 70), 2: figures(194, 80)}),
     Line("select over two, capacity 128, ns an item", "select2_buf", required={1: figures(103, 35)}),
+    Line("select over 16, unbuffered, ns an item", "select16"),
     Line("ring of 503, ns a hop", "ring", required={1: figures(147, 32), 2: figures(144, 45)}),
     Line("pipeline of 100 stages, ns a hop", "pipeline"),
     Line("prime sieve, ms", "sieve", "wall_ms"),
@@ -145,19 +164,28 @@ LINES = [
     Line("fib fork-join, ms", "fib", "wall_ms", {1: figures(282, 28), 2: figures(237, 18)}),
     Line("mutex alone, ns", "mutex", required={1: figures(5, 5)}),
     Line("mutex, 8 contending, ns an op", "mutex8", required={2: figures(16, 9)}),
-    Line("parked goroutine, resident bytes", "parked", "bytes_each", {2: figures(2750, 4700)}),
-    Line("create parked, ms", "parked", "create_ms", {2: figures(2568, 1700)}),
-    Line("wake all, ms", "parked", "wake_ms", {2: figures(474, 230)}),
+    Line("shared mutex, 8 read, one lock in 100 writes, ns", "read_mostly"),
+    Line("parked among 10^5, resident bytes", "parked_1e5", "bytes_each", stackless_leads=True),
+    Line("parked among 10^6, resident bytes", "parked", "bytes_each", {2: figures(2750, 4700)}, stackless_leads=True),
+    Line("create 10^6 parked, ms", "parked", "create_ms", {2: figures(2568, 1700)}),
+    Line("wake all 10^6, ms", "parked", "wake_ms", {2: figures(474, 230)}),
     # "Does not grow" within what a run resolves: a quarter.
     Line("yield beside parked over alone", "parked_cost", "yield_growth", {1: AtMost(1.25), 2: AtMost(1.25)}),
     Line("spawn beside parked over alone", "parked_cost", "spawn_growth", {1: AtMost(1.25), 2: AtMost(1.25)}),
     Line("tasks of 20 µs, wall over ideal", "conserve", "over_ideal", {2: AtMost(1.05)}),
+    Line("bursts of 200 tasks of 2 µs, wall over ideal", "steal_burst", "over_ideal"),
     Line("spawn to run on a sleeping P, p50 µs", "spawn_to_run", "p50_us"),
     Line("spawn to run on a sleeping P, p99 µs", "spawn_to_run", "p99_us"),
     Line("spawn to run on a sleeping P, p99.9 µs", "spawn_to_run", "p999_us"),
+    Line("spawn to run at 70% load, p50 µs", "load70", "spawn_p50_us", {2: figures(0.7, 0.6)}),
+    Line("spawn to run at 70% load, p99 µs", "load70", "spawn_p99_us", {2: figures(246, 3)}),
+    Line("spawn to run at 70% load, p99.9 µs", "load70", "spawn_p999_us", {2: figures(1843, 10)}),
+    Line("sleep of 1 ms at 70% load, late by p50 µs", "load70", "late_p50_us", {2: figures(101, 60)}),
+    Line("sleep of 1 ms at 70% load, late by p99 µs", "load70", "late_p99_us", {2: figures(3122, 1000)}),
     Line("idle runtime, % of a core", "idle", "cpu_percent", {2: AtMost(0.1)}),
     Line("timer with a channel, create and stop, ns", "timer_chan", required={1: figures(208, 60)}),
     Line("timer with a function, create and stop, ns", "timer_func", required={1: figures(169, 50)}),
+    Line("10^6 timers at once, create and stop, ns each", "timers_pending"),
     Line("10^5 sleepers, 5 naps each, ms", "sleepers", "wall_ms", {2: figures(1028, 600)}),
     Line("10^5 sleepers, 5 naps each, CPU ms", "sleepers", "cpu_ms", {2: figures(1264, 500)}),
     Line("lateness of a sleep of 1 ms, p50 µs", "sleep1ms", "p50_us"),
@@ -168,9 +196,11 @@ LINES = [
     Line("an empty blocking call (Go: cgo), ns", "blocking_empty", required={1: AtMost(15)}),
     Line("CPU-bound tasks of 30 ms, wall over ideal", "crowd", "over_ideal", {1: AtMost(1.1), 2: AtMost(1.1)}),
     Line("TCP echo, 64 connections, ns a request", "echo_64", required={2: Beside(1.4, 0.95)}),
-    Line("the same, CPU ns a request", "echo_64", "cpu_ns_per_op", {1: Beside(1), 2: Beside(1)}),
+    Line("TCP echo, 64 connections, CPU ns a request", "echo_64", "cpu_ns_per_op", {1: Beside(1), 2: Beside(1)}),
     Line("TCP echo, 1000 connections, ns a request", "echo_1000", required={2: Beside(1.4, 0.95)}),
-    Line("the same, CPU ns a request ", "echo_1000", "cpu_ns_per_op", {1: Beside(1), 2: Beside(1)}),
+    Line("TCP echo, 1000 connections, CPU ns a request", "echo_1000", "cpu_ns_per_op", {1: Beside(1), 2: Beside(1)}),
     Line("HTTP hello, 64 connections, ns a request", "http_hello", required={2: Beside(1.4, 0.95)}),
-    Line("the same, CPU ns a request  ", "http_hello", "cpu_ns_per_op", {1: Beside(1), 2: Beside(1)}),
+    Line("HTTP hello, 64 connections, CPU ns a request", "http_hello", "cpu_ns_per_op", {1: Beside(1), 2: Beside(1)}),
+    Line("HTTP hello under wrk, ns a request", "http_wrk", required={2: figures(85, 47)}),
+    Line("HTTP hello under wrk, CPU ns a request", "http_wrk", "cpu_ns_per_op", {2: figures(21.4, 10)}),
 ]

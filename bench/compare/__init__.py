@@ -1,0 +1,1 @@
+"""What bench/run is made of: lines (what is compared), peers (with whom), measure, scaling, report, plots, publish."""

@@ -1,0 +1,140 @@
+#include "sched/join.h"
+
+#include <weft/detail/event.h>
+#include <weft/detail/record.h>
+
+#include "base/delay.h"
+#include "sched/idle.h"
+#include "sched/locked.h"
+#include "sched/park.h"
+#include "sched/queues.h"
+#include "sched/records.h"
+#include "sched/section.h"
+#include "sched/spawn.h"
+#include "sched/stack.h"
+#include "sched/switch.h"
+
+namespace weft::sched {
+namespace {
+
+// Takes r out of runnext, if it is still there.
+bool claim_next(processor* p, runnable* r) noexcept {
+  base::delay();
+  if (p->alone) {
+    p->runnext.store(nullptr, std::memory_order_relaxed);
+    return true;
+  }
+  return p->runnext.compare_exchange_strong(r, nullptr, std::memory_order_acq_rel, std::memory_order_relaxed);
+}
+
+bool claim_last(processor* p) noexcept { return p->alone ? p->ring.take_back_unshared() : p->ring.take_back(); }
+
+// Out of the place where it was found, it is ours, and may be looked at.
+bool is_joined_by(const runnable* r, const void* joiner) noexcept {
+  if (!is_record(r) || !r->ops->has_joiner) return false;
+  return *reinterpret_cast<const void* const*>(static_cast<const record*>(r)->payload) == joiner;
+}
+
+record* claim(processor* p, const runnable* child, const void* joiner, bool in_turn) noexcept {
+  runnable* r = p->runnext.load(std::memory_order_relaxed);
+  if (r == child) {
+    if (!claim_next(p, r)) return nullptr;
+  } else {
+    r = p->ring.peek_last();
+    if (r != child || in_turn || !claim_last(p)) return nullptr;
+  }
+  if (is_joined_by(r, joiner)) [[likely]] return static_cast<record*>(r);
+  submit_next(p, r);  // another goroutine's by now. While we held it, others may have looked for work in vain [wake.submit]
+  return nullptr;
+}
+
+bool can_lend(const goroutine* g) noexcept {
+  const auto left = static_cast<const std::byte*>(__builtin_frame_address(0)) - g->stack_low;
+  return g->own_machine == nullptr && left >= static_cast<std::ptrdiff_t>(default_stack_size());
+}
+
+// In a section. The goroutine object becomes the borrower's.
+[[gnu::always_inline]] inline void lend(machine* m, goroutine* g, record* borrower, gmp::lender& l) noexcept {
+  l.outer = g->lender;
+  l.id = g->id;
+  l.body = g->body;
+  l.locals = g->locals;
+  l.destroy_locals = g->destroy_locals;
+  l.is_main = g->is_main;
+  l.waiting_since = sched.coarse_now.load(std::memory_order_relaxed);
+  l.saved_errno = *m->thread_errno;
+  __builtin_memcpy(l.exceptions, m->thread_exceptions, sizeof l.exceptions);
+  g->lender = &l;
+  g->id = new_id(m->p);
+  g->body = borrower;
+  g->locals = nullptr;
+  g->is_main = false;
+  *m->thread_errno = 0;
+  __builtin_memset(m->thread_exceptions, 0, sizeof l.exceptions);
+}
+
+// In a section, maybe on another M than before. The borrower has ended.
+[[gnu::always_inline]] inline void take_back(machine* m, goroutine* g, const gmp::lender& l) noexcept {
+  processor* p = m->p;
+  put_record(p, g->body);
+  p->counters.finished.bump();
+  p->counters.joined_in_place.bump();
+  g->lender = l.outer;
+  g->id = l.id;
+  g->body = l.body;
+  g->locals = l.locals;
+  g->destroy_locals = l.destroy_locals;
+  g->is_main = l.is_main;
+  *m->thread_errno = l.saved_errno;
+  __builtin_memcpy(m->thread_exceptions, l.exceptions, sizeof l.exceptions);
+}
+
+extern "C" __attribute__((visibility("hidden"), used)) void weft_borrower_main(goroutine* g) {
+  run_body(g);
+  destroy_locals(g);
+}
+
+// In a section, which it ends.
+[[gnu::always_inline]] inline void run_borrower(machine* m, goroutine* g, record* borrower, gmp::lender& l) noexcept {
+  lend(m, g, borrower, l);
+  leave(m);
+  arch::weft_goroutine_borrow(g);
+  m = enter();
+  const bool tied = g->lock_depth != 0;
+  if (tied) [[unlikely]] end_locked(m, g);
+  take_back(m, g, l);
+  if (tied) [[unlikely]] m = move_to_global(m, g);  // the thread ends with the borrower
+  leave(m);
+}
+
+// The caller of this function, as unwinders want it.
+[[gnu::always_inline]] inline arch::context callers_context() noexcept {
+  auto* frame = static_cast<void**>(__builtin_frame_address(0));
+  return {frame + 2, __builtin_return_address(0), frame[0]};
+}
+
+}  // namespace
+}  // namespace weft::sched
+
+namespace weft::detail {
+
+using namespace weft::sched;
+
+bool join_in_place(const record* child, const void* joiner, wait_reason why, bool in_turn, event* sole) noexcept {
+  machine* m = enter();
+  if (m == nullptr) return false;
+  goroutine* g = m->curg;
+  record* borrower = can_lend(g) ? claim(m->p, child, joiner, in_turn) : nullptr;
+  if (borrower == nullptr) {
+    leave(m);
+    return false;
+  }
+  if (sole != nullptr) sole->set_in_place();
+  gmp::lender l;
+  l.context = callers_context();
+  l.reason = why;
+  run_borrower(m, g, borrower, l);
+  return true;
+}
+
+}  // namespace weft::detail
