@@ -1,12 +1,18 @@
 #include "base/fatal.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
 #include <unistd.h>
 
 namespace weft::base {
+namespace {
+
+constinit std::atomic<void (*)() noexcept> before_abort{nullptr};
+
+}  // namespace
 
 text& text::operator<<(std::string_view s) noexcept {
   const std::size_t n = std::min(s.size(), capacity - size_);
@@ -57,7 +63,10 @@ void fatal(std::string_view message) noexcept {
   text t;
   t << "fatal error: " << message << "\n";
   t.print();
+  if (const auto last = before_abort.exchange(nullptr, std::memory_order_acquire)) last();
   std::abort();
 }
+
+void set_before_abort(void (*f)() noexcept) noexcept { before_abort.store(f, std::memory_order_release); }
 
 }  // namespace weft::base

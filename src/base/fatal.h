@@ -30,8 +30,11 @@ class text {
   std::size_t size_ = 0;
 };
 
-// Prints "fatal error: <message>" and aborts.
+// Prints "fatal error: <message>", has the goroutines listed if that is possible where this is called, and aborts.
 [[noreturn]] void fatal(std::string_view message) noexcept;
+
+// What is done between the message and the end; once, by who dies first. Set by sched/last_words.cpp.
+void set_before_abort(void (*f)() noexcept) noexcept;
 
 template <class... Parts>
 [[noreturn]] void fatal(const Parts&... parts) noexcept {

@@ -22,11 +22,13 @@
 
 #include "arch/context.h"
 #include "arch/sanitizer.h"
+#include "base/futex.h"
 #include "base/note.h"
 #include "base/peekable.h"
 #include "base/random.h"
 #include "gmp/goroutine.h"
 #include "os/affinity.h"
+#include "os/machine_state.h"
 
 namespace weft::gmp {
 
@@ -81,6 +83,9 @@ struct alignas(64) machine {
   // in the poller. [machine.asleep]
   std::atomic<bool> asleep{false};
   pthread_t thread{};
+  // For who wants to look at the goroutine's stack while it runs: sched/stand_still.h
+  base::futex_word stand{0};
+  os::machine_state position{};
 };
 
 }  // namespace weft::gmp

@@ -26,9 +26,9 @@ struct cgroup_path {
 };
 
 // /proc/self/cgroup has lines "id:controllers:path".
-std::vector<cgroup_path> own_cgroups() {
+std::vector<cgroup_path> own_cgroups(const std::string& root) {
   std::vector<cgroup_path> all;
-  std::ifstream in("/proc/self/cgroup");
+  std::ifstream in(root + "/proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
     const auto a = line.find(':');
     const auto b = line.find(':', a + 1);
@@ -54,7 +54,9 @@ std::optional<double> read_v2(const std::string& dir) {
   std::string quota;
   double period = 0;
   if (!(in >> quota >> period) || quota == "max" || period <= 0) return std::nullopt;
-  return std::strtod(quota.c_str(), nullptr) / period;
+  const double q = std::strtod(quota.c_str(), nullptr);
+  if (q <= 0) return std::nullopt;  // not a number
+  return q / period;
 }
 
 std::optional<double> read_v1(const std::string& dir) {
@@ -99,26 +101,28 @@ int affinity_cpus() noexcept {
   return 1;
 }
 
-std::optional<double> cgroup_quota() {
+std::optional<double> cgroup_quota(const std::string& root) {
+  const std::string mounts = root + "/sys/fs/cgroup";
   std::optional<double> limit;
-  for (const cgroup_path& g : own_cgroups()) {
+  for (const cgroup_path& g : own_cgroups(root)) {
     std::optional<double> q;
     if (g.controllers.empty()) {
-      q = tightest("/sys/fs/cgroup", g.path, read_v2);
+      q = tightest(mounts, g.path, read_v2);
+      if (!q) q = tightest(mounts + "/unified", g.path, read_v2);  // beside hierarchies of v1
     } else if (has_cpu_controller(g.controllers)) {
-      q = tightest("/sys/fs/cgroup/" + g.controllers, g.path, read_v1);
-      if (!q) q = tightest("/sys/fs/cgroup/cpu", g.path, read_v1);
+      q = tightest(mounts + "/" + g.controllers, g.path, read_v1);
+      if (!q) q = tightest(mounts + "/cpu", g.path, read_v1);
     }
     if (q) limit = limit ? std::min(*limit, *q) : *q;
   }
   return limit;
 }
 
-int default_procs() {
-  const int cpus = affinity_cpus();
-  const auto quota = cgroup_quota();
+int procs_for(int cpus, std::optional<double> quota) noexcept {
   if (!quota) return cpus;
-  return std::min(cpus, std::max(2, static_cast<int>(std::ceil(*quota))));
+  return std::min(cpus, std::max(2, static_cast<int>(std::ceil(std::min(*quota, 1e6)))));
 }
+
+int default_procs() { return procs_for(affinity_cpus(), cgroup_quota()); }
 
 }  // namespace weft::os

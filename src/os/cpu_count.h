@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 namespace weft::os {
 
@@ -9,10 +10,14 @@ namespace weft::os {
 int affinity_cpus() noexcept;
 
 // The cgroup's CPU bandwidth limit (v2 cpu.max, v1 cfs quota), the tightest one up the tree, in CPUs. None: unlimited.
-std::optional<double> cgroup_quota();
+// `root` is put in front of /proc and /sys.
+std::optional<double> cgroup_quota(const std::string& root = "");
 
-// Number of Ps to use by default: the affinity, cut to the quota rounded up but not below 2 (unless only one CPU is
-// allowed): with one P a program that is throttled could not overlap anything.
+// Number of Ps for so many CPUs: cut to the quota rounded up but not below 2 (unless only one CPU is allowed): with one
+// P a program that is throttled could not overlap anything.
+int procs_for(int cpus, std::optional<double> quota) noexcept;
+
+// The same for this process, now.
 int default_procs();
 
 }  // namespace weft::os

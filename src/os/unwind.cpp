@@ -81,7 +81,7 @@ class reader {
 #if defined(__x86_64__)
 constexpr std::size_t register_count = 17, fp_register = 6, sp_register = 7, pc_register = 16;
 #else
-constexpr std::size_t register_count = 33, fp_register = 29, sp_register = 31, pc_register = 32;
+constexpr std::size_t register_count = 33, fp_register = 29, link_register = 30, sp_register = 31, pc_register = 32;
 #endif
 
 struct rule {
@@ -109,7 +109,7 @@ struct cie {
 
 struct fde {
   cie common;
-  std::uintptr_t begin = 0;
+  std::uintptr_t begin = 0, length = 0;
   reader program{nullptr, nullptr};
 };
 
@@ -160,8 +160,8 @@ bool parse_fde(const std::uint8_t* entry, std::uintptr_t pc, fde& out) noexcept 
   const auto back = r.fixed<std::uint32_t>();
   if (back == 0 || !parse_cie(here - back, out.common)) return false;
   out.begin = r.encoded(out.common.pointer_encoding);
-  const std::uintptr_t length = r.encoded(out.common.pointer_encoding & 0x0f);
-  if (pc < out.begin || pc >= out.begin + length) return false;
+  out.length = r.encoded(out.common.pointer_encoding & 0x0f);
+  if (pc < out.begin || pc >= out.begin + out.length) return false;
   if (out.common.has_augmentation) r.skip(r.unsigned_leb());
   out.program = r;
   return true;
@@ -263,7 +263,7 @@ class row_machine {
   const std::uintptr_t pc_;
 };
 
-// ---- one frame after the other -------------------------------------------------------------------------------------
+// ---- from a row to the registers of the caller ---------------------------------------------------------------------
 
 struct registers {
   std::uintptr_t value[register_count] = {};
@@ -356,32 +356,139 @@ std::uintptr_t strip_signature(std::uintptr_t pc) noexcept {
 #endif
 }
 
-// Goes from a frame to its caller. False: this was the last one.
-bool step(const code_map& code, registers& regs, stack_bounds bounds, bool& interrupted) noexcept {
+// ---- a frame whose frame pointer is not known ----------------------------------------------------------------------
+
+enum class stepped { on, end, lost };
+
+stepped step(const code_map& code, registers& regs, stack_bounds bounds, bool& interrupted, bool may_search) noexcept;
+
+#if defined(__x86_64__)
+bool leads_to_end(const code_map& code, registers regs, stack_bounds bounds, bool interrupted) noexcept {
+  stepped how = stepped::on;
+  for (int frames = 0; how == stepped::on && frames < 256; ++frames) how = step(code, regs, bounds, interrupted, false);
+  return how == stepped::end;
+}
+
+// A word of a module's own data, where the addresses are that the loader has filled in.
+std::uintptr_t data_word(const code_map::module& m, std::uintptr_t at) noexcept {
+  return at >= m.data_begin && at + sizeof at <= m.data_end && at % sizeof at == 0 ? peek(at) : 0;
+}
+
+std::uintptr_t relative(std::uintptr_t at) noexcept {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(at);
+  return at + 4 + static_cast<std::uintptr_t>(std::intptr_t{reader(bytes, bytes + 4).fixed<std::int32_t>()});
+}
+
+// Where a stub of the linker's jumps to: `jmp *offset(%rip)`, maybe after an endbr64 or with a prefix. Else the address itself.
+std::uintptr_t behind_stub(const code_map& code, std::uintptr_t function) noexcept {
+  const code_map::module* m = code.find(function);
+  if (m == nullptr || function + 16 > m->end) return function;
+  const auto* at = reinterpret_cast<const std::uint8_t*>(function);
+  std::size_t i = at[0] == 0xf3 && at[1] == 0x0f && at[2] == 0x1e ? 4 : 0;
+  if (at[i] == 0xf2) ++i;
+  if (at[i] != 0xff || at[i + 1] != 0x25) return function;
+  const std::uintptr_t target = data_word(*m, relative(function + i + 2));
+  return target != 0 ? target : function;
+}
+
+// Whether a function ends in a jump to another, whose frame then takes the place of its own.
+bool jumps_to(const code_map& code, std::uintptr_t from, std::uintptr_t to) noexcept {
+  constexpr std::uintptr_t most = 4096;
+  const code_map::module* m = code.find(from);
+  fde f;
+  if (m == nullptr || !find_fde(*m, from, f) || f.begin != from) return false;
+  const std::uintptr_t end = f.begin + (f.length < most ? f.length : most);
+  for (std::uintptr_t at = f.begin; at + 5 <= end; ++at) {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(at);
+    if ((bytes[0] == 0xe9 || (bytes[0] & 0xf0) == 0x80) && relative(at + 1) == to) return true;
+  }
+  return false;
+}
+
+// Whether a return address is one of a call of this function: it can be told of a call by name, also through a stub, but not of
+// one through a pointer.
+enum class call { none, maybe, certain };
+
+call call_before(const code_map& code, std::uintptr_t return_address, std::uintptr_t function) noexcept {
+  const code_map::module* m = code.find(return_address);
+  if (m == nullptr || return_address < m->begin + 8) return call::none;
+  const auto* at = reinterpret_cast<const std::uint8_t*>(return_address);
+  const auto is_function = [&](std::uintptr_t target) {
+    return target == function || (target != 0 && jumps_to(code, target, function));
+  };
+  if (at[-5] == 0xe8 && is_function(behind_stub(code, relative(return_address - 4)))) return call::certain;
+  if (at[-6] == 0xff && at[-5] == 0x15) {
+    return is_function(data_word(*m, relative(return_address - 4))) ? call::certain : call::none;
+  }
+  const auto indirect = [&](int length, unsigned form) { return at[-length] == 0xff && (at[1 - length] & 0xf8u) == form; };
+  return indirect(2, 0xd0) || indirect(2, 0x10) || indirect(3, 0x50) || indirect(6, 0x90) ? call::maybe : call::none;
+}
+
+// Whether the function has made `push %rbp; mov %rsp, %rbp` and finds its frame by that. One that aligns its stack anew keeps its
+// frame's address below that, and has pushed a copy of its return address before.
+bool has_frame_pointer(const row& now) noexcept {
+  constexpr std::uint8_t at_fp = 0x70 + fp_register;
+  if (now.cfa_expression == nullptr) return now.cfa_register == fp_register && now.cfa_offset == 16;
+  reader r(now.cfa_expression, nullptr);
+  return r.unsigned_leb() != 0 && r.fixed<std::uint8_t>() == at_fp;
+}
+
+// Such a frame pointer points to a word that is followed by the return address of a call of this function; the remains of
+// earlier calls that may lie below it are of calls of others. A call that can only be supposed to be one of this function
+// must at least lead to the end of the stack.
+void find_frame_pointer(const code_map& code, const fde& f, const row& now, registers& regs, stack_bounds bounds,
+                        bool interrupted) noexcept {
+  constexpr std::size_t farthest = 32 * 1024;
+  if (regs.known[fp_register] || !has_frame_pointer(now)) return;
+  const std::uintptr_t from = regs.value[sp_register];
+  registers supposed = regs;
+  for (std::uintptr_t at = from; at < from + farthest; at += sizeof at) {
+    std::uintptr_t return_address;
+    if (!read_stack(bounds, at + sizeof at, return_address)) break;
+    const call before = call_before(code, return_address, f.begin);
+    if (before == call::certain) return regs.set(fp_register, at);
+    if (before == call::none || supposed.known[fp_register]) continue;
+    supposed.set(fp_register, at);
+    if (!leads_to_end(code, supposed, bounds, interrupted)) supposed = regs;
+  }
+  regs = supposed;
+}
+#else
+void find_frame_pointer(const code_map&, const fde&, const row&, registers&, stack_bounds, bool) noexcept {}
+#endif
+
+// ---- one frame after the other -------------------------------------------------------------------------------------
+
+// Goes from a frame to its caller. The end: this frame has none. Lost: this cannot be told.
+stepped step(const code_map& code, registers& regs, stack_bounds bounds, bool& interrupted, bool may_search) noexcept {
   const std::uintptr_t pc = regs.value[pc_register] - (interrupted ? 0 : 1);
   const code_map::module* m = code.find(pc);
   fde f;
-  if (m == nullptr || !find_fde(*m, pc, f)) return false;
+  if (m == nullptr || !find_fde(*m, pc, f)) return stepped::lost;
   row now, initial;
-  if (!row_machine(f.common, 0, ~std::uintptr_t{0}).run(f.common.program, now, initial)) return false;
+  if (!row_machine(f.common, 0, ~std::uintptr_t{0}).run(f.common.program, now, initial)) return stepped::lost;
   initial = now;
-  if (!row_machine(f.common, f.begin, pc).run(f.program, now, initial)) return false;
+  if (!row_machine(f.common, f.begin, pc).run(f.program, now, initial)) return stepped::lost;
+  if (may_search) find_frame_pointer(code, f, now, regs, bounds, interrupted);
+  const std::size_t link = f.common.return_register;
+  if (link >= register_count) return stepped::lost;
+  if (now.registers[link].what == rule::undefined) return stepped::end;
   std::uintptr_t cfa;
-  if (!canonical_frame(now, regs, bounds, cfa) || cfa < regs.value[sp_register]) return false;
+  if (!canonical_frame(now, regs, bounds, cfa) || cfa < regs.value[sp_register]) return stepped::lost;
   registers caller;
   for (std::size_t n = 0; n < register_count; ++n) {
     std::uintptr_t value;
     if (recover(now.registers[n], n, regs, cfa, bounds, value)) caller.set(n, value);
   }
-  const std::size_t link = f.common.return_register;
-  if (link >= register_count || !caller.known[link] || now.registers[link].what == rule::undefined) return false;
+  if (!caller.known[link]) return stepped::lost;
   if (now.registers[sp_register].what == rule::same) caller.set(sp_register, cfa);
   const std::uintptr_t next = strip_signature(caller.value[link]);
-  if (next == 0 || (cfa == regs.value[sp_register] && next == regs.value[pc_register])) return false;
+  if (next == 0) return stepped::end;
+  if (cfa == regs.value[sp_register] && next == regs.value[pc_register]) return stepped::lost;
   caller.set(pc_register, next);
   interrupted = f.common.is_signal_frame;
   regs = caller;
-  return true;
+  return stepped::on;
 }
 
 }  // namespace
@@ -390,13 +497,16 @@ code_map code_map::read() {
   code_map map;
   ::dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* modules) {
-        module m{~std::uintptr_t{0}, 0, info->dlpi_addr, nullptr};
+        module m{~std::uintptr_t{0}, 0, info->dlpi_addr, nullptr, 0, 0};
         for (int i = 0; i < info->dlpi_phnum; ++i) {
           const ElfW(Phdr)& p = info->dlpi_phdr[i];
           const std::uintptr_t at = info->dlpi_addr + p.p_vaddr;
           if (p.p_type == PT_LOAD && (p.p_flags & PF_X) != 0) {
             if (at < m.begin) m.begin = at;
             if (at + p.p_memsz > m.end) m.end = at + p.p_memsz;
+          } else if (p.p_type == PT_LOAD && (p.p_flags & PF_W) != 0) {
+            m.data_begin = at;
+            m.data_end = at + p.p_memsz;
           } else if (p.p_type == PT_GNU_EH_FRAME) {
             m.index = reinterpret_cast<const std::uint8_t*>(at);
           }
@@ -420,13 +530,16 @@ std::size_t unwind(const code_map& code, machine_state from, stack_bounds bounds
   registers regs;
   regs.set(pc_register, from.pc);
   regs.set(sp_register, from.sp);
-  regs.set(fp_register, from.fp);
+  if (from.fp != 0) regs.set(fp_register, from.fp);
+#if defined(__aarch64__)
+  if (from.link != 0) regs.set(link_register, from.link);
+#endif
   bool interrupted = true;
   std::size_t n = 0;
   do {
     if (n == max) break;
     pcs[n++] = regs.value[pc_register] - (interrupted ? 0 : 1);
-  } while (step(code, regs, bounds, interrupted));
+  } while (step(code, regs, bounds, interrupted, true) == stepped::on);
   return n;
 }
 

@@ -1,5 +1,6 @@
 // Walking a stack that is not the caller's own: from the three words that a suspended computation leaves behind (stack
-// pointer, program counter, frame pointer) up to its end, by the unwind tables (.eh_frame) that every compiler emits.
+// pointer, program counter, frame pointer) up to its end, by the unwind tables (.eh_frame) that every compiler emits. Two
+// of them will do if nothing better is to be had: then a frame that only the frame pointer could find is searched for.
 //
 // The C++ runtime's unwinder can only start where it is called, and takes locks of the loader. This one reads memory and
 // nothing else, and reads the stack only between given bounds: it can be used with the world stopped, on any stack, and
@@ -10,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "os/machine_state.h"
+
 namespace weft::os {
 
 // The code that is loaded now, and where its unwind tables are. Takes the loader's lock and allocates.
@@ -19,6 +22,7 @@ class code_map {
     std::uintptr_t begin, end;      // its executable part
     std::uintptr_t bias;            // addresses in the file are lower by this
     const std::uint8_t* index;      // .eh_frame_hdr
+    std::uintptr_t data_begin, data_end;  // its writable part; there may be none
   };
 
   static code_map read();
@@ -32,21 +36,6 @@ class code_map {
 struct stack_bounds {
   std::uintptr_t low, high;
 };
-
-struct machine_state {
-  std::uintptr_t pc, sp, fp;
-};
-
-// Where the caller is. To be used by the caller's own frame, or one that outlives the walk.
-[[gnu::always_inline]] inline machine_state here() noexcept {
-  machine_state s;
-#if defined(__x86_64__)
-  asm volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2" : "=r"(s.pc), "=r"(s.sp), "=r"(s.fp));
-#else
-  asm volatile("adr %0, .\n\tmov %1, sp\n\tmov %2, x29" : "=r"(s.pc), "=r"(s.sp), "=r"(s.fp));
-#endif
-  return s;
-}
 
 // Writes the program counters of the frames, innermost first, and returns how many: at most `max`. Each but the first is
 // that of a call, not of what comes after it.

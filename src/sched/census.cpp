@@ -19,27 +19,15 @@ namespace {
 
 constexpr std::size_t room_to_grow = 4096;  // stacks that may come into being between our count and the stop; and lenders, of which a stack has few
 
-os::stack_bounds bounds_of(const goroutine& g) noexcept {
-  return {reinterpret_cast<std::uintptr_t>(g.stack_low), reinterpret_cast<std::uintptr_t>(&g)};
-}
+bool is_detached(status s) noexcept { return s == status::detached || s == status::running; }
 
-const machine* machine_of(const goroutine& g) noexcept {
-  const machine* m = sched.all_ms.load(std::memory_order_acquire);
-  while (m != nullptr && m->curg != &g) m = m->all_link;
-  return m;
-}
-
-// With the world stopped nobody has a P: whoever runs on is detached, in user code or in a blocking call.
-status simplified(const goroutine& g) noexcept {
-  const status s = g.state.load(std::memory_order_acquire);
+status simplified(status s) noexcept {
   switch (s) {
     case status::timed:
     case status::preempted:
       return status::runnable;
-    case status::detached: {
-      const machine* m = machine_of(g);
-      return m != nullptr && m->revoked.load(std::memory_order_relaxed) == gmp::p_in_call ? status::syscall : status::running;
-    }
+    case status::detached:
+      return status::running;
     default:
       return s;
   }
@@ -59,11 +47,12 @@ void set_body(census::member& m, const record* body) noexcept {
 
 census::census() : code_(os::code_map::read()), capacity_(2 * read_stack_stats().total + room_to_grow) {
   // Address space only: what is not used is never touched.
-  bytes_ = capacity_ * (sizeof(member) + max_frames * sizeof(std::uintptr_t));
+  bytes_ = capacity_ * (sizeof(member) + sizeof(runner) + max_frames * sizeof(std::uintptr_t));
   memory_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory_ == MAP_FAILED) throw std::bad_alloc();
   members_ = static_cast<member*>(memory_);
-  words_ = reinterpret_cast<std::uintptr_t*>(members_ + capacity_);
+  runners_ = reinterpret_cast<runner*>(members_ + capacity_);
+  words_ = reinterpret_cast<std::uintptr_t*>(runners_ + capacity_);
 }
 
 census::~census() { ::munmap(memory_, bytes_); }
@@ -88,31 +77,37 @@ void census::take_from_anywhere() {
 void census::gather() noexcept {
   now_ = os::now_ns();
   for_each_goroutine([this](const goroutine& g) { add(g); });
+  walk_detached();
   for (int i = 0; i < sched.procs.load(std::memory_order_acquire); ++i) {
     const processor* p = processor_at(i);
-    if (const runnable* r = p->runnext.load(std::memory_order_acquire)) add_unborn(r);
-    p->ring.for_each([this](const runnable* r) { add_unborn(r); });
+    if (const runnable* r = p->runnext.load(std::memory_order_acquire)) add_queued(*r);
+    p->ring.for_each([this](const runnable* r) { add_queued(*r); });
   }
   base::lock_guard guard(sched.lock);
-  sched.global.for_each([this](void* r) { add_unborn(static_cast<const runnable*>(r)); });
+  sched.global.for_each([this](void* r) { add_queued(*static_cast<const runnable*>(r)); });
 }
 
 void census::add(const goroutine& g) noexcept {
-  if (g.state.load(std::memory_order_acquire) == status::dead) return;
+  const status state = g.state.load(std::memory_order_acquire);  // [g.state]
+  if (state == status::dead) return;
   if (count_ == capacity_) {
     complete_ = false;
     return;
   }
   member& m = members_[count_++];
   m.id = g.id;
-  m.state = &g == caller_ ? status::running : simplified(g);
+  m.is_caller = &g == caller_;
+  m.state = m.is_caller ? status::running : simplified(state);
   m.reason = g.reason;
   m.locked = g.lock_depth != 0;
   m.waiting_since = g.waiting_since.load(std::memory_order_relaxed);
   set_body(m, g.body);
-  m.first_word = static_cast<std::uint32_t>(words_used_);
-  walk(g, m);
-  words_used_ += m.frames;
+  m.frames = 0;
+  if (is_detached(state) && !(m.is_caller && caller_frame_count_ != 0)) {
+    runners_[runner_count_++] = {&g, &m};
+  } else {
+    walk(g, m);
+  }
   for_each_lender(g, [&](const gmp::lender& l) { add_lender(g, l); });
 }
 
@@ -128,32 +123,46 @@ void census::add_lender(const goroutine& g, const gmp::lender& l) noexcept {
   m.reason = l.reason;
   m.waiting_since = l.waiting_since;
   set_body(m, l.body);
+  walk_from({reinterpret_cast<std::uintptr_t>(l.context.pc), reinterpret_cast<std::uintptr_t>(l.context.sp),
+             reinterpret_cast<std::uintptr_t>(l.context.fp)}, g, m);
+}
+
+void census::walk(const goroutine& g, member& m) noexcept {
+  if (m.is_caller) {
+    m.first_word = static_cast<std::uint32_t>(words_used_);
+    m.frames = static_cast<std::uint32_t>(caller_frame_count_);
+    std::copy_n(caller_frames_, caller_frame_count_, words_ + words_used_);
+    words_used_ += m.frames;
+  } else if (g.context.pc != nullptr) {
+    walk_from({reinterpret_cast<std::uintptr_t>(g.context.pc), reinterpret_cast<std::uintptr_t>(g.context.sp),
+               reinterpret_cast<std::uintptr_t>(g.context.fp)}, g, m);
+  }
+}
+
+void census::walk_from(const os::machine_state& from, const goroutine& g, member& m) noexcept {
   m.first_word = static_cast<std::uint32_t>(words_used_);
-  const os::machine_state from{reinterpret_cast<std::uintptr_t>(l.context.pc), reinterpret_cast<std::uintptr_t>(l.context.sp),
-                               reinterpret_cast<std::uintptr_t>(l.context.fp)};
   m.frames = static_cast<std::uint32_t>(os::unwind(code_, from, bounds_of(g), words_ + words_used_, max_frames));
   words_used_ += m.frames;
 }
 
-void census::walk(const goroutine& g, member& m) noexcept {
-  std::uintptr_t* pcs = words_ + words_used_;
-  if (&g == caller_) {
-    std::copy_n(caller_frames_, caller_frame_count_, pcs);
-    m.frames = static_cast<std::uint32_t>(caller_frame_count_);
-    return;
-  }
-  if (m.state == status::running || g.context.pc == nullptr) return;
-  const os::machine_state from{reinterpret_cast<std::uintptr_t>(g.context.pc), reinterpret_cast<std::uintptr_t>(g.context.sp),
-                               reinterpret_cast<std::uintptr_t>(g.context.fp)};
-  m.frames = static_cast<std::uint32_t>(os::unwind(code_, from, bounds_of(g), pcs, max_frames));
+// The last walk was for nothing.
+void census::forget_walk(member& m) noexcept {
+  words_used_ -= m.frames;
+  m.frames = 0;
 }
 
-void census::add_unborn(const runnable* r) noexcept {
-  if (r->ops == nullptr) return;  // a goroutine with a stack: counted already
-  const auto* rec = static_cast<const record*>(r);
-  const auto pc = reinterpret_cast<std::uintptr_t>(rec->creator_pc);
+void census::add_queued(const runnable& r) noexcept {
+  if (r.ops != nullptr) {
+    add_unborn(static_cast<const record&>(r));
+  } else {
+    walk_if_it_ran(static_cast<const goroutine&>(r));
+  }
+}
+
+void census::add_unborn(const record& r) noexcept {
+  const auto pc = reinterpret_cast<std::uintptr_t>(r.creator_pc);
   for (std::size_t i = 0; i < unborn_count_; ++i) {
-    if (unborn_[i].creator_pc != pc || unborn_[i].creator != rec->creator) continue;
+    if (unborn_[i].creator_pc != pc || unborn_[i].creator != r.creator) continue;
     ++unborn_[i].count;
     return;
   }
@@ -161,7 +170,7 @@ void census::add_unborn(const runnable* r) noexcept {
     complete_ = false;
     return;
   }
-  unborn_[unborn_count_++] = {pc, rec->creator, 1};
+  unborn_[unborn_count_++] = {pc, r.creator, 1};
 }
 
 }  // namespace weft::sched

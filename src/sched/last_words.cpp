@@ -11,6 +11,7 @@
 #include "sched/last_words.h"
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -22,18 +23,28 @@
 #include <unistd.h>
 
 #include "base/fatal.h"
+#include "gmp/current.h"
+#include "os/clock.h"
 #include "poll/poller.h"
 #include "sched/fork.h"
 #include "sched/report.h"
+#include "sched/stand_still.h"
 #include "sched/threads.h"
 #include "sched/timers.h"
 
 namespace weft::sched {
 namespace {
 
+constexpr std::int64_t patience_ns = 10'000'000'000;  // of who dies, with who lists the goroutines
+
+enum : std::uint32_t { list_none, list_wanted, list_written };
+
 struct requests {
   std::atomic<bool> quit{false};
   std::atomic<bool> deadlock_check{false};
+  // list: none --who dies--> wanted --the factory--> written. The first who dies is the only one.
+  base::futex_word list{list_none};
+  std::atomic<const goroutine*> dying{nullptr};
 };
 constinit requests requested;
 
@@ -56,6 +67,33 @@ void flush_stdout() noexcept {
     (t << "(no report: " << e.what() << ")\n").print();
   }
   ::_exit(2);
+}
+
+// ---- a fatal error -------------------------------------------------------------------------------------------------
+
+// Where all the others can be stopped: not while this thread keeps its P, or a lock that the stop needs.
+bool may_wait_for_list() noexcept {
+  if (handler_in_forked_child() || is_service_thread(::gettid())) return false;
+  const machine* m = gmp::current_machine();
+  return m == nullptr || (m->curg != nullptr && m->locks.load(std::memory_order_relaxed) == 0);
+}
+
+void write_list() {
+  print_to_stderr("\n");
+  census c;
+  c.take_for(requested.dying.load(std::memory_order_relaxed));
+  print_to_stderr(report(c));
+}
+
+void attend_list() noexcept {
+  if (requested.list.load(std::memory_order_acquire) != list_wanted) return;  // [last_words.request]
+  try {
+    write_list();
+  } catch (const std::exception&) {
+    // It was worth a try.
+  }
+  requested.list.store(list_written, std::memory_order_release);
+  base::futex_wake(requested.list, INT_MAX);
 }
 
 // ---- SIGQUIT -------------------------------------------------------------------------------------------------------
@@ -177,7 +215,29 @@ void request_deadlock_check() noexcept {
   wake_factory();
 }
 
+void list_goroutines_before_the_end(const void* signal_context) noexcept {
+  if (!may_wait_for_list()) return;
+  if (machine* m = gmp::current_machine()) {
+    const goroutine* nobody = nullptr;
+    requested.dying.compare_exchange_strong(nobody, m->curg, std::memory_order_relaxed);
+    stand_for_good(m, signal_context != nullptr ? os::interrupted_at(signal_context) : os::here());
+  }
+  std::uint32_t none = list_none;
+  if (requested.list.compare_exchange_strong(none, list_wanted, std::memory_order_release, std::memory_order_relaxed)) {  // [last_words.request]
+    wake_factory();
+  }
+  const std::int64_t deadline = os::now_ns() + patience_ns;
+  while (requested.list.load(std::memory_order_acquire) == list_wanted) {
+    if (!base::futex_wait_until(requested.list, list_wanted, deadline)) return;
+  }
+}
+
+void prepare_last_words() noexcept {
+  base::set_before_abort([]() noexcept { list_goroutines_before_the_end(); });
+}
+
 void attend_last_words() {
+  attend_list();
   if (requested.quit.exchange(false, std::memory_order_acquire)) end_with_report("SIGQUIT: quit");  // [last_words.request]
   if (requested.deadlock_check.exchange(false, std::memory_order_acquire)) check_for_deadlock();
 }

@@ -11,6 +11,13 @@
 
 namespace weft::sched {
 
+// A goroutine, or a plain thread, is about to end the program: lists all goroutines, it first, and returns. Says nothing if
+// it dies inside the runtime, whose state may be what is broken, or if the runtime does not answer within seconds. From a
+// signal handler: with the handler's third argument.
+void list_goroutines_before_the_end(const void* signal_context = nullptr) noexcept;
+// Once: base::fatal() does that from now on.
+void prepare_last_words() noexcept;
+
 // Once. SIGQUIT is left alone if the program has a handler of its own for it, or ignores it.
 void install_quit_handler() noexcept;
 

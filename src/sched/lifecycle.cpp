@@ -1,5 +1,6 @@
 #include "sched/lifecycle.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include <weft/run.h>
 #include <weft/runtime.h>
 
+#include "os/clock.h"
 #include "poll/poller.h"
 #include "sched/debug_settings.h"
 #include "sched/exit.h"
@@ -21,6 +23,7 @@
 #include "sched/last_words.h"
 #include "sched/overflow.h"
 #include "sched/preempt.h"
+#include "sched/preempt_signal.h"
 #include "sched/procs.h"
 #include "sched/queues.h"
 #include "sched/records.h"
@@ -61,6 +64,7 @@ void prepare_once() {
   watch_forks();
   install_preempt_handler();
   install_quit_handler();
+  prepare_last_words();
   poll::open_poller();
 }
 
@@ -104,6 +108,19 @@ void freeze() noexcept {
   stop_world();
   sched.life.store(phase::frozen, std::memory_order_release);
   let_stopped_go();
+}
+
+// Under lifecycle_lock. When the world was last stopped for a look at it, and for how long.
+struct {
+  std::int64_t ended = 0, took = 0;
+} last_look;
+
+// Looks that follow each other at once would leave it no time to move at all: between two of them it gets as much as the
+// one before took.
+void let_world_run() noexcept {
+  constexpr std::int64_t most = 100'000'000;
+  const std::int64_t left = last_look.ended + std::min(last_look.took, most) - os::now_ns();
+  if (left > 0) os::sleep_thread_ns(left);
 }
 
 // run()'s goroutine and the thread that waits for it.
@@ -188,10 +205,14 @@ void change_procs_if_following(int procs) {
 
 void with_world_stopped(void (*f)(void*) noexcept, void* argument) {
   std::lock_guard guard(lifecycle_lock);
-  const bool running = sched.life.load(std::memory_order_relaxed) == phase::running;
-  if (running) stop_world();
+  if (sched.life.load(std::memory_order_relaxed) != phase::running) return f(argument);
+  let_world_run();
+  const std::int64_t began = os::now_ns();
+  stop_world();
   f(argument);
-  if (running) start_world(sched.procs.load(std::memory_order_acquire));
+  start_world(sched.procs.load(std::memory_order_acquire));
+  last_look.ended = os::now_ns();
+  last_look.took = last_look.ended - began;
 }
 
 }  // namespace weft::sched

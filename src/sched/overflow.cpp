@@ -11,6 +11,7 @@
 #include "gmp/current.h"
 #include "os/backtrace.h"
 #include "os/memory.h"
+#include "sched/last_words.h"
 #include "sched/stack.h"
 
 #ifndef AT_MINSIGSTKSZ
@@ -30,7 +31,7 @@ std::size_t signal_stack_bytes() noexcept {
   return (bytes + os::page_size - 1) & ~(os::page_size - 1);
 }
 
-[[noreturn]] void report(const goroutine* g) noexcept {
+[[noreturn]] void report(const goroutine* g, const void* context) noexcept {
   base::text t;
   t << "\ngoroutine " << g->id << " [";
   const std::string_view name = g->name();
@@ -38,6 +39,7 @@ std::size_t signal_stack_bytes() noexcept {
     << "its stack has " << std::uint64_t{g->stack_size} << " bytes (options::stack_size, go_options::stack_size)\n";
   t.print();
   os::print_backtrace(64);
+  list_goroutines_before_the_end(context);
   std::abort();
 }
 
@@ -54,7 +56,7 @@ void on_fault(int signal, siginfo_t* info, void* context) noexcept {
   const gmp::machine* m = gmp::current_machine();
   if (m != nullptr && m->curg != nullptr && info->si_code > 0) {
     const goroutine* hit = guard_hit(info->si_addr);
-    if (hit == m->curg) report(hit);
+    if (hit == m->curg) report(hit, context);
   }
   forward(signal, info, context, signal == SIGSEGV ? previous_segv : previous_bus);
 }

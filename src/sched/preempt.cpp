@@ -1,21 +1,15 @@
 #include "sched/preempt.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
 #include <utility>
 
-#include <sys/syscall.h>
-#include <sys/ucontext.h>
-#include <unistd.h>
-
 #include "base/delay.h"
-#include "gmp/current.h"
 #include "os/thread_state.h"
-#include "sched/fork.h"
 #include "sched/idle.h"
+#include "sched/preempt_signal.h"
 #include "sched/queues.h"
 #include "sched/revoke.h"
+#include "sched/stand_still.h"
 #include "sched/syscall.h"
 #include "sched/threads.h"
 
@@ -24,11 +18,6 @@ namespace weft::sched {
 constinit preempt_settings preemption;
 
 namespace {
-
-struct sigaction previous_action;
-int cookie;  // its address, sent along with a signal, says that the signal is ours
-
-int preempt_signal() noexcept { return preemption.signal != 0 ? preemption.signal : SIGURG; }
 
 // In the handler. True: stopped, and on the list. False: it may go on (a P was free, or the world stops and wants
 // nobody to sleep with a lock of the user's).
@@ -63,62 +52,9 @@ void go_on(machine* m, goroutine* g) noexcept {
   m->revoked.store(gmp::p_attached, std::memory_order_relaxed);
 }
 
-// Where it stands, for dumps; it goes on by returning from the handler.
-void note_position(goroutine* g, const void* context) noexcept {
-  const mcontext_t& at = static_cast<const ucontext_t*>(context)->uc_mcontext;
-#if defined(__x86_64__)
-  g->context = {reinterpret_cast<void*>(at.gregs[REG_RSP]), reinterpret_cast<void*>(at.gregs[REG_RIP]),
-                reinterpret_cast<void*>(at.gregs[REG_RBP])};
-#elif defined(__aarch64__)
-  g->context = {reinterpret_cast<void*>(at.sp), reinterpret_cast<void*>(at.pc), reinterpret_cast<void*>(at.regs[29])};
-#endif
-}
-
-void stop_in_place(machine* m, const void* context) noexcept {
-  if (m->locks.load(std::memory_order_relaxed) != 0) return;  // in the runtime: it will notice by itself
-  if (m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) return;
-  m->locks.store(1, std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // [section.enter]
-  goroutine* g = m->curg;
-  note_position(g, context);
-  if (queue_up(m, g)) {
-    sched.stops_in_place.fetch_add(1, std::memory_order_relaxed);
-    base::delay();
-    wake_processor();  // [wake.submit] a P may have gone idle meanwhile
-    m->park.sleep();
-    go_on(m, g);
-  }
-  m->locks.store(0, std::memory_order_release);  // [section.leave]
-}
-
-void forward(int signal, siginfo_t* info, void* context) noexcept {
-  if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
-    previous_action.sa_sigaction(signal, info, context);
-  } else if (previous_action.sa_handler != SIG_IGN && previous_action.sa_handler != SIG_DFL) {
-    previous_action.sa_handler(signal);
-  }
-}
-
-void on_signal(int signal, siginfo_t* info, void* context) noexcept {
-  const int saved = errno;
-  machine* m = gmp::current_machine();
-  if (info->si_code == SI_QUEUE && info->si_value.sival_ptr == &cookie) {
-    if (m != nullptr && !handler_in_forked_child()) stop_in_place(m, context);  // there nobody would wake it
-  } else {
-    forward(signal, info, context);
-  }
-  errno = saved;
-}
-
 void send_stop(machine* m) noexcept {
   sched.preempt_signals.fetch_add(1, std::memory_order_relaxed);
-  siginfo_t info = {};
-  info.si_signo = preempt_signal();
-  info.si_code = SI_QUEUE;
-  info.si_pid = ::getpid();
-  info.si_uid = ::getuid();
-  info.si_value.sival_ptr = &cookie;
-  ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), static_cast<pid_t>(m->tid), preempt_signal(), &info);
+  send_preempt_signal(m, signal_purpose::stop_in_place);
 }
 
 // Straight to the first of those stopped in place: it takes no thread.
@@ -155,21 +91,24 @@ std::int64_t current_slice() noexcept {
   return over <= 0 ? base : std::min(base + over * base / 10, 10 * base);
 }
 
-void install_preempt_handler() noexcept {
-  if (preemption.off) return;
-  struct sigaction action = {};
-  action.sa_sigaction = &on_signal;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-  ::sigemptyset(&action.sa_mask);
-  ::sigaction(preempt_signal(), &action, &previous_action);
-}
-
-void unblock_preempt_signal() noexcept {
-  if (preemption.off) return;
-  sigset_t set;
-  ::sigemptyset(&set);
-  ::sigaddset(&set, preempt_signal());
-  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+void stop_in_place(machine* m, const void* context) noexcept {
+  if (m->locks.load(std::memory_order_relaxed) != 0) return;  // in the runtime: it will notice by itself
+  if (m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) return;
+  m->locks.store(1, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // [section.enter]
+  goroutine* g = m->curg;
+  // Where it stands, for dumps; it goes on by returning from the handler.
+  m->position = position_in_handler(m, context);
+  const os::machine_state& at = m->position;
+  g->context = {reinterpret_cast<void*>(at.sp), reinterpret_cast<void*>(at.pc), reinterpret_cast<void*>(at.fp)};
+  if (queue_up(m, g)) {
+    sched.stops_in_place.fetch_add(1, std::memory_order_relaxed);
+    base::delay();
+    wake_processor();  // [wake.submit] a P may have gone idle meanwhile
+    m->park.sleep();
+    go_on(m, g);
+  }
+  m->locks.store(0, std::memory_order_release);  // [section.leave]
 }
 
 bool preempt(processor* p, std::uint32_t tick, bool asleep, bool urgent) noexcept {

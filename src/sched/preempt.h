@@ -37,16 +37,14 @@ inline constexpr std::int32_t stop_budget = 32;  // goroutines stopped in place 
 // How long a goroutine may run while others wait.
 std::int64_t current_slice() noexcept;
 
-// Once. The handler calls whatever handler was installed before for signals that are not weft's.
-void install_preempt_handler() noexcept;
-// On each M: the signal must get through.
-void unblock_preempt_signal() noexcept;
-
 // sysmon: takes the P from the goroutine that has run on it since `tick`, and sees to it that it stops. False if that did
 // not happen: it has come into the runtime, or there is no thread to go on with. `asleep`: as sleeps_in_kernel() said.
 // `urgent`: it was tried in vain for a while (the factory may itself wait for a lock of a stopped goroutine): a rotation will
 // do.
 bool preempt(processor* p, std::uint32_t tick, bool asleep, bool urgent) noexcept;
+
+// In the handler of the signal that preempt() and stop_loose() send. Returns when the goroutine may go on.
+void stop_in_place(machine* m, const void* signal_context) noexcept;
 
 // sysmon: signals those of the loose that are running. Some of them at each call, in turn.
 void stop_loose() noexcept;

@@ -44,7 +44,7 @@ constexpr std::string_view source_folder = [] {
 bool is_weft_inside(const symbol& s) {
   if (s.file.starts_with(source_folder) || s.file.find("weft/detail/") != s.file.npos) return true;
   constexpr std::string_view rooms[] = {"weft::sched::", "weft::detail::", "weft::chans::", "weft::gmp::", "weft::arch::",
-                                        "weft::os::", "weft::timers::", "weft_goroutine_"};
+                                        "weft::base::", "weft::os::", "weft::timers::", "weft_goroutine_"};
   return std::any_of(std::begin(rooms), std::end(rooms), [&](std::string_view room) { return is_in(s.function, room); });
 }
 
@@ -78,20 +78,20 @@ class writer {
   using group = std::vector<const member*>;
   using shown = std::pair<std::string, group>;  // frames and creator, as text, and who has them
 
-  // Those that differ in nothing that is shown but their number and how long they have waited. Running ones first, then by
-  // number. Addresses first: to compare those of 100,000 goroutines is quick, to name them is not.
+  // Those that differ in nothing that is shown but their number and how long they have waited. Who asked comes first, then
+  // running ones, then by number. Addresses first: to compare those of 100,000 goroutines is quick, to name them is not.
   std::vector<shown> groups() {
-    using words = std::tuple<status, detail::wait_reason, bool, std::string_view, std::uint64_t, std::uintptr_t, std::vector<std::uintptr_t>>;
+    using words = std::tuple<bool, status, detail::wait_reason, bool, std::string_view, std::uint64_t, std::uintptr_t, std::vector<std::uintptr_t>>;
     std::map<words, group> by_words;
     for (const member& m : census_.members()) {
       if (only_waiting_ && m.state != status::waiting) continue;
       const auto frames = census_.frames(m);
-      by_words[{m.state, m.reason, m.locked, {m.name, m.name_size}, m.creator, m.creator_pc, {frames.begin(), frames.end()}}].push_back(&m);
+      by_words[{m.is_caller, m.state, m.reason, m.locked, {m.name, m.name_size}, m.creator, m.creator_pc, {frames.begin(), frames.end()}}].push_back(&m);
     }
-    std::map<std::tuple<status, detail::wait_reason, bool, std::string_view, std::string>, group> by_text;
+    std::map<std::tuple<bool, status, detail::wait_reason, bool, std::string_view, std::string>, group> by_text;
     for (auto& [w, some] : by_words) {
       const member& m = *some.front();
-      group& all = by_text[{m.state, m.reason, m.locked, {m.name, m.name_size}, stack_of(m)}];
+      group& all = by_text[{m.is_caller, m.state, m.reason, m.locked, {m.name, m.name_size}, stack_of(m)}];
       all.insert(all.end(), some.begin(), some.end());
     }
     std::vector<shown> result;
@@ -101,8 +101,8 @@ class writer {
     }
     std::sort(result.begin(), result.end(), [](const shown& a, const shown& b) {
       const member &x = *a.second.front(), &y = *b.second.front();
-      const bool x_runs = x.state == status::running, y_runs = y.state == status::running;
-      return x_runs != y_runs ? x_runs : x.id < y.id;
+      const auto rank = [](const member& m) { return std::tuple(!m.is_caller, m.state != status::running, m.id); };
+      return rank(x) < rank(y);
     });
     return result;
   }
@@ -145,7 +145,9 @@ class writer {
       const location& where = symbols_.at(pc);
       for (const symbol& s : where.symbols) lines.push_back({&where, &s, pc});
     }
-    if (lines.empty()) out_ += "\tgoroutine running on other thread; stack unavailable\n";
+    if (lines.empty()) {
+      out_ += m.state == status::running ? "\tgoroutine running on other thread; stack unavailable\n" : "\tstack unavailable\n";
+    }
     const auto [first, last] = of_interest(lines);
     for (std::size_t i = first; i < last; ++i) write_line(lines[i]);
     if (m.frames == census::max_frames) out_ += "...additional frames elided...\n";

@@ -17,7 +17,7 @@
 #include "sched/last_words.h"
 #include "sched/loop.h"
 #include "sched/overflow.h"
-#include "sched/preempt.h"
+#include "sched/preempt_signal.h"
 #include "sched/procs.h"
 #include "sched/sysmon.h"
 

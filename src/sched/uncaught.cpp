@@ -11,6 +11,7 @@
 #include "gmp/current.h"
 #include "gmp/machine.h"
 #include "os/backtrace.h"
+#include "sched/last_words.h"
 
 namespace weft::sched {
 namespace {
@@ -50,6 +51,7 @@ void report(_Unwind_Exception* exception) noexcept {
   t << "\n";
   t.print();
   os::print_backtrace(64);
+  list_goroutines_before_the_end();
 }
 
 }  // namespace

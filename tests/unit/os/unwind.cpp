@@ -68,6 +68,29 @@ TEST(a_walk_over_its_own_stack, agrees_with_the_cxx_runtime) {
   });
 }
 
+// As it is with a thread that sleeps in the kernel. In builds with frame pointers the frames are searched for.
+[[gnu::noinline]] int deep_without_frame_pointer(int n, const code_map& code, std::vector<std::uintptr_t>& ours,
+                                                 std::vector<std::uintptr_t>& theirs, weft::os::stack_bounds bounds) {
+  volatile char room[100] = {};
+  if (n > 0) return deep_without_frame_pointer(n - 1, code, ours, theirs, bounds) + room[n];
+  ours.resize(64);
+  weft::os::machine_state here = weft::os::here();
+  here.fp = 0;
+  ours.resize(unwind(code, here, bounds, ours.data(), ours.size()));
+  theirs = reference();
+  return room[0];
+}
+
+TEST(a_walk_over_its_own_stack, needs_no_frame_pointer_to_begin_with) {
+  weft::run([] {
+    const code_map code = code_map::read();
+    std::vector<std::uintptr_t> ours, theirs;
+    deep_without_frame_pointer(10, code, ours, theirs, bounds_of(weft::gmp::current_machine()->curg));
+    compare(ours, theirs, 11);
+    EXPECT_GE(ours.size() + 1, theirs.size());
+  });
+}
+
 TEST(a_walk_over_its_own_stack, passes_through_frames_that_are_aligned_anew) {
   weft::run([] {
     const code_map code = code_map::read();
