@@ -63,8 +63,12 @@ void fatal(std::string_view message) noexcept {
   text t;
   t << "fatal error: " << message << "\n";
   t.print();
-  if (const auto last = before_abort.exchange(nullptr, std::memory_order_acquire)) last();
+  do_before_abort();
   std::abort();
+}
+
+void do_before_abort() noexcept {
+  if (const auto last = before_abort.exchange(nullptr, std::memory_order_acquire)) last();
 }
 
 void set_before_abort(void (*f)() noexcept) noexcept { before_abort.store(f, std::memory_order_release); }

@@ -35,6 +35,7 @@ class text {
 
 // What is done between the message and the end; once, by who dies first. Set by sched/last_words.cpp.
 void set_before_abort(void (*f)() noexcept) noexcept;
+void do_before_abort() noexcept;
 
 template <class... Parts>
 [[noreturn]] void fatal(const Parts&... parts) noexcept {

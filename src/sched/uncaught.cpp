@@ -11,7 +11,6 @@
 #include "gmp/current.h"
 #include "gmp/machine.h"
 #include "os/backtrace.h"
-#include "sched/last_words.h"
 
 namespace weft::sched {
 namespace {
@@ -51,7 +50,7 @@ void report(_Unwind_Exception* exception) noexcept {
   t << "\n";
   t.print();
   os::print_backtrace(64);
-  list_goroutines_before_the_end();
+  base::do_before_abort();
 }
 
 }  // namespace
