@@ -61,16 +61,16 @@ bool everything_idle() noexcept {
 }
 
 // With an M at hand for it; else one is asked for, and the next nap is another chance.
-bool retake(goroutine* g) noexcept {
+bool retake(processor* p, goroutine* g) noexcept {
   machine* woken = nullptr;
   {
     base::lock_guard guard(sched.lock);
     if (sched.stopping.load(std::memory_order_relaxed)) return false;
-    if (sched.idle_ms == 0) ask_for_successors(g->on_machine->p);
+    if (sched.idle_ms == 0) ask_for_successors(p);
     if (sched.idle_ms == 0 && sched.stopped_first == nullptr) return true;
-    processor* p = take_from_call(g);
-    if (p == nullptr) return true;
-    woken = pass_on(p);
+    processor* taken = take_from_call(g);
+    if (taken == nullptr) return true;
+    woken = pass_on(taken);
   }
   finish_hand_off(woken);
   return true;
@@ -216,7 +216,7 @@ bool retake_from_calls(std::int64_t now) noexcept {
     }
     const bool others = sched.idle_ps.load(std::memory_order_relaxed) + sched.spinning.load(std::memory_order_relaxed) > 0;
     if (!p->has_work() && others && now - p->seen_call_when < longest_nap) continue;
-    any |= retake(g);
+    any |= retake(p, g);
   }
   return any;
 }

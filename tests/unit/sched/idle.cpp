@@ -131,8 +131,10 @@ TEST_F(an_idle_runtime, wakes_no_crowd_for_one_goroutine) {
     weft::go([&ran] { ran = true; });
     test::await([&] { return ran.load(); });
     await_idleness();
-    // The one that found it wakes another to look on, which finds nothing.
-    EXPECT_LE(read_sched_stats().wakeups - before.wakeups, 2u);
+    // The one that found it wakes another to look on, which finds nothing. On a machine that is busy with something else a
+    // thread may be off its core for a whole slice: then the goroutine queues up once more, which wakes one more.
+    const auto after = read_sched_stats();
+    EXPECT_LE(after.wakeups - before.wakeups, 2 + after.preempted - before.preempted);
   }
 }
 
