@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include "base/delay.h"
+#include "gmp/current.h"
 #include "os/affinity.h"
 #include "sched/find_work.h"
 #include "sched/preempt.h"
@@ -89,6 +90,13 @@ void put_idle_machine(machine* m) noexcept {
   ++sched.idle_ms;
 }
 
+// Where goroutines wait for descriptors, the other cores may be busy with whoever is at the other end: the kernel knows better.
+static core_wish wish_of_waker() noexcept {
+  const machine* m = gmp::current_machine();
+  const bool computes = m != nullptr && m->p != nullptr && m->p->last_wait != detail::wait_reason::io_wait;
+  return computes ? core_wish::elsewhere : core_wish::none;
+}
+
 void wake_processor_slow() noexcept {
   std::int32_t nobody = 0;
   if (!sched.spinning.compare_exchange_strong(nobody, 1, std::memory_order_seq_cst)) return;
@@ -103,7 +111,7 @@ void wake_processor_slow() noexcept {
       // another M from spinning: it must not go to sleep on that account.
       sched.need_spinning.store(true, std::memory_order_seq_cst);
       sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
-    } else if ((woken = take_idle_machine(core_wish::elsewhere)) != nullptr) {
+    } else if ((woken = take_idle_machine(wish_of_waker())) != nullptr) {
       woken->spinning = true;
       woken->next_p = p;
     } else if (goroutine* g = take_stopped()) {
