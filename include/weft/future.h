@@ -120,8 +120,8 @@ class future {
   // Parks until the value is there, and returns it or rethrows; the future is not valid() any more.
   // std::future_error (no_state) without a state, here and below.
   R get() {
-    detail::future_state<R>& s = state();
-    if (!s.ready.is_set() && !detail::join_in_place(s.child, &s, detail::wait_reason::future, false, &s.ready)) s.ready.wait();
+    detail::future_state<R>& mine = state();
+    join(mine, &mine.ready);
     struct deleter {
       detail::future_state<R>* s;
       ~deleter() { delete s; }
@@ -130,10 +130,7 @@ class future {
     return guard.s->result.take();
   }
 
-  void wait() const {
-    detail::future_state<R>& s = state();
-    if (!s.ready.is_set() && !detail::join_in_place(s.child, &s, detail::wait_reason::future, false)) s.ready.wait();
-  }
+  void wait() const { join(state(), nullptr); }
 
   template <class Rep, class Period>
   std::future_status wait_for(const std::chrono::duration<Rep, Period>& d) const {
@@ -158,6 +155,10 @@ class future {
     if (state_ == nullptr) throw std::future_error(std::future_errc::no_state);
     return *state_;
   }
+  // `sole`: nobody else waits.
+  static void join(detail::future_state<R>& s, detail::event* sole) noexcept {
+    if (!s.ready.is_set() && !detail::join_in_place(s.child, &s, detail::wait_reason::future, false, sole)) s.ready.wait();
+  }
   std::future_status wait_until_ns(std::int64_t deadline) const {
     return state().ready.wait_until(deadline) ? std::future_status::ready : std::future_status::timeout;
   }
@@ -176,7 +177,7 @@ template <class F>
   auto state = std::make_unique<detail::future_state<R>>();
   detail::future_call<R, std::decay_t<F>> call(state.get(), std::forward<F>(f));  // throws: the state is ours still
   future<R> result(state.release());
-  result.state_->child = detail::spawn_call(std::move(call));
+  result.state_->child = detail::spawn(std::move(call));
   return result;
 }
 

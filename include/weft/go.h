@@ -17,12 +17,7 @@ namespace weft {
 template <class F, class... Args>
   requires(!std::is_same_v<std::remove_cvref_t<F>, go_options> && std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>)
 [[gnu::always_inline]] inline void go(F&& f, Args&&... args) {
-  using call = detail::bound_call<std::decay_t<F>, std::decay_t<Args>...>;
-  if constexpr (detail::fits_inline<call>) {
-    detail::spawn_inline<call>(std::forward<F>(f), std::tuple<std::decay_t<Args>...>(std::forward<Args>(args)...));
-  } else {
-    detail::spawn_heap<call>(go_options{}, std::forward<F>(f), std::tuple<std::decay_t<Args>...>(std::forward<Args>(args)...));
-  }
+  detail::spawn(std::forward<F>(f), std::forward<Args>(args)...);
 }
 
 // The same with a name and a stack size of its own.

@@ -41,8 +41,7 @@ class group {
         if (self != nullptr) self->done();
       }
     } on_failure{this};
-    newest_.store(detail::spawn_call(detail::joined_call<group, std::decay_t<F>>(this, std::forward<F>(f))),
-                  std::memory_order_relaxed);
+    running_.start(detail::joined_call<group, std::decay_t<F>>(this, std::forward<F>(f)));
     on_failure.self = nullptr;
   }
 
@@ -75,13 +74,11 @@ class group {
 
   static bool is_goroutine_exit() noexcept;
   void begin();
-  void join() noexcept;
   void done() noexcept;
   void fail(std::exception_ptr e) noexcept;
   std::stop_source& source();
 
-  detail::countdown running_{0};
-  std::atomic<const detail::record*> newest_{nullptr};  // of the goroutines; only compared
+  detail::joined_count running_;
   detail::semaphore_core permits_{0};
   int limit_ = -1;
   const int exceptions_outside_ = std::uncaught_exceptions();

@@ -1,7 +1,6 @@
 // wait_group: Go's sync.WaitGroup. Waits for a number of goroutines (or of anything that calls done()) to end.
 #pragma once
 
-#include <atomic>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -16,7 +15,7 @@ namespace weft {
 // destroyed then.
 class wait_group {
  public:
-  constexpr wait_group() noexcept : counter_(0) {}
+  constexpr wait_group() noexcept = default;
   wait_group(const wait_group&) = delete;
   wait_group& operator=(const wait_group&) = delete;
 
@@ -30,14 +29,7 @@ class wait_group {
   }
 
   // Parks until the counter is zero.
-  void wait() noexcept {
-    if (counter_.is_zero()) return;
-    // In turn: who spawns many and waits sees them run in the usual order.
-    if (const detail::record* r = newest_.load(std::memory_order_relaxed)) {
-      detail::join_in_place(r, this, detail::wait_reason::wait_group, true);
-    }
-    counter_.wait(detail::wait_reason::wait_group);
-  }
+  void wait() noexcept { counter_.join(this); }
 
   // Runs f in a new goroutine that is counted: add(), then done() once f has returned and is destroyed.
   template <class F>
@@ -50,8 +42,7 @@ class wait_group {
         if (self != nullptr) self->done();
       }
     } on_failure{this};
-    newest_.store(detail::spawn_call(detail::joined_call<wait_group, std::decay_t<F>>(this, std::forward<F>(f))),
-                  std::memory_order_relaxed);
+    counter_.start(detail::joined_call<wait_group, std::decay_t<F>>(this, std::forward<F>(f)));
     on_failure.self = nullptr;
   }
 
@@ -66,8 +57,7 @@ class wait_group {
 
   [[noreturn]] static void misused(int delta);
 
-  detail::countdown counter_;
-  std::atomic<const detail::record*> newest_{nullptr};  // of go()'s goroutines; only compared
+  detail::joined_count counter_;
 };
 
 }  // namespace weft

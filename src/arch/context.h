@@ -87,4 +87,15 @@ inline void prepare_context(context& c, void* stack_top, void* argument) noexcep
   return passed;
 }
 
+// Where the caller of the function that uses this is, in the midst of its call: what a walk over its stack can begin with. Null
+// where a frame does not tell.
+[[gnu::always_inline]] inline context callers_context() noexcept {
+#if defined(__x86_64__)
+  auto* frame = static_cast<void**>(__builtin_frame_address(0));
+  return {frame + 2, static_cast<char*>(__builtin_return_address(0)) - 1, frame[0]};
+#else
+  return {};
+#endif
+}
+
 }  // namespace weft::arch

@@ -6,10 +6,12 @@
 
 namespace weft::os {
 
+inline std::int64_t to_ns(const timespec& ts) noexcept { return std::int64_t{ts.tv_sec} * 1'000'000'000 + ts.tv_nsec; }
+
 inline std::int64_t now_ns() noexcept {
   timespec ts;
   ::clock_gettime(CLOCK_MONOTONIC, &ts);
-  return std::int64_t{ts.tv_sec} * 1'000'000'000 + ts.tv_nsec;
+  return to_ns(ts);
 }
 
 inline void sleep_thread_ns(std::int64_t ns) noexcept {
@@ -22,7 +24,7 @@ inline std::int64_t thread_cpu_ns(std::int32_t tid) noexcept {
   // The kernel's encoding of "the time that the scheduler has given to this thread", as pthread_getcpuclockid() makes it.
   const auto clock = static_cast<clockid_t>((~static_cast<std::uint32_t>(tid) << 3) | 6u);
   timespec ts;
-  return ::clock_gettime(clock, &ts) == 0 ? std::int64_t{ts.tv_sec} * 1'000'000'000 + ts.tv_nsec : 0;
+  return ::clock_gettime(clock, &ts) == 0 ? to_ns(ts) : 0;
 }
 
 }  // namespace weft::os

@@ -33,6 +33,10 @@ status simplified(status s) noexcept {
   }
 }
 
+os::machine_state state_of(const arch::context& c) noexcept {
+  return {reinterpret_cast<std::uintptr_t>(c.pc), reinterpret_cast<std::uintptr_t>(c.sp), reinterpret_cast<std::uintptr_t>(c.fp)};
+}
+
 void set_body(census::member& m, const record* body) noexcept {
   if (body != nullptr) {
     m.creator = body->creator;
@@ -123,8 +127,7 @@ void census::add_lender(const goroutine& g, const gmp::lender& l) noexcept {
   m.reason = l.reason;
   m.waiting_since = l.waiting_since;
   set_body(m, l.body);
-  walk_from({reinterpret_cast<std::uintptr_t>(l.context.pc), reinterpret_cast<std::uintptr_t>(l.context.sp),
-             reinterpret_cast<std::uintptr_t>(l.context.fp)}, g, m);
+  if (l.context.pc != nullptr) walk_from(state_of(l.context), g, m);
 }
 
 void census::walk(const goroutine& g, member& m) noexcept {
@@ -134,8 +137,7 @@ void census::walk(const goroutine& g, member& m) noexcept {
     std::copy_n(caller_frames_, caller_frame_count_, words_ + words_used_);
     words_used_ += m.frames;
   } else if (g.context.pc != nullptr) {
-    walk_from({reinterpret_cast<std::uintptr_t>(g.context.pc), reinterpret_cast<std::uintptr_t>(g.context.sp),
-               reinterpret_cast<std::uintptr_t>(g.context.fp)}, g, m);
+    walk_from(state_of(g.context), g, m);
   }
 }
 

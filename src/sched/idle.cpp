@@ -64,21 +64,24 @@ void acquire(machine* m, processor* p) noexcept {
   p->state.store(processor_state::running, std::memory_order_release);
 }
 
-machine* take_idle_machine(core_wish wish) noexcept {
-  machine** at = &sched.idle_m_list;
-  if (*at == nullptr) return nullptr;
-  // A short look: they came last, so they are warm.
-  machine** look = at;
-  const int here = wish == core_wish::none ? -1 : ::sched_getcpu();
-  for (int i = 0; i < 8 && wish != core_wish::none && *look != nullptr; ++i, look = &(*look)->idle_link) {
-    if (((*look)->last_cpu == here) != (wish == core_wish::here)) continue;
-    at = look;
-    break;
+// The link to the one that is to be taken: the first of the list, but if one of the first few is as wished, that one.
+static machine** choose_idle_machine(core_wish wish) noexcept WEFT_REQUIRES(sched.lock) {
+  machine** first = &sched.idle_m_list;
+  if (wish == core_wish::none) return first;
+  const int here = ::sched_getcpu();
+  machine** at = first;
+  for (int i = 0; i < 8 && *at != nullptr; ++i, at = &(*at)->idle_link) {
+    if (((*at)->last_cpu == here) == (wish == core_wish::here)) return at;
   }
+  return first;
+}
+
+machine* take_idle_machine(core_wish wish) noexcept {
+  machine** at = choose_idle_machine(wish);
   machine* m = *at;
+  if (m == nullptr) return nullptr;
   *at = m->idle_link;
   --sched.idle_ms;
-  if (wish == core_wish::elsewhere && m->last_cpu == here) m->kept_off = os::keep_off(m->tid, here, m->cpus);
   keep_reserve();
   return m;
 }
@@ -97,9 +100,16 @@ static core_wish wish_of_waker() noexcept {
   return computes ? core_wish::elsewhere : core_wish::none;
 }
 
+// There was none that had been elsewhere. It sleeps still, and is ours to wake; sleep_machine() undoes this.
+static void keep_off_this_core(machine* m) noexcept {
+  const int here = ::sched_getcpu();
+  if (m->last_cpu == here) m->kept_off = os::keep_off(m->tid, here, m->cpus);
+}
+
 void wake_processor_slow() noexcept {
   std::int32_t nobody = 0;
   if (!sched.spinning.compare_exchange_strong(nobody, 1, std::memory_order_seq_cst)) return;
+  const core_wish wish = wish_of_waker();
   machine* woken = nullptr;
   bool rotated = false;
   {
@@ -111,7 +121,7 @@ void wake_processor_slow() noexcept {
       // another M from spinning: it must not go to sleep on that account.
       sched.need_spinning.store(true, std::memory_order_seq_cst);
       sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
-    } else if ((woken = take_idle_machine(wish_of_waker())) != nullptr) {
+    } else if ((woken = take_idle_machine(wish)) != nullptr) {
       woken->spinning = true;
       woken->next_p = p;
     } else if (goroutine* g = take_stopped()) {
@@ -132,6 +142,7 @@ void wake_processor_slow() noexcept {
     }
   }
   if (woken == nullptr) return;
+  if (wish == core_wish::elsewhere && !rotated) keep_off_this_core(woken);
   sched.machine_wakeups.fetch_add(1, std::memory_order_relaxed);
   woken->park.wake();
   if (rotated && any_work()) wake_processor();  // that one looks for nothing, and meanwhile we seemed to

@@ -107,12 +107,6 @@ extern "C" __attribute__((visibility("hidden"), used)) void weft_borrower_main(g
   leave(m);
 }
 
-// The caller of this function, as unwinders want it.
-[[gnu::always_inline]] inline arch::context callers_context() noexcept {
-  auto* frame = static_cast<void**>(__builtin_frame_address(0));
-  return {frame + 2, __builtin_return_address(0), frame[0]};
-}
-
 }  // namespace
 }  // namespace weft::sched
 
@@ -131,7 +125,7 @@ bool join_in_place(const record* child, const void* joiner, wait_reason why, boo
   }
   if (sole != nullptr) sole->set_in_place();
   gmp::lender l;
-  l.context = callers_context();
+  l.context = arch::callers_context();
   l.reason = why;
   run_borrower(m, g, borrower, l);
   return true;

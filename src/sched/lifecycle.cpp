@@ -146,14 +146,11 @@ void after_main(machine* m, goroutine* from, const gmp::after_switch& self) noex
 [[noreturn]] void end_main(main_frame* frame) noexcept {
   sched.run_thread.store(run_thread_none, std::memory_order_release);
   goroutine* self = current_machine()->curg;
-  if (self->locals != nullptr) self->destroy_locals(std::exchange(self->locals, nullptr));
+  destroy_locals(self);
   machine* m = enter();
   self->is_main = false;
   if (self->lock_depth != 0) end_locked(m, self);
-  put_record(m->p, self->body);
-  self->body = nullptr;
-  m->p->counters.finished.bump();
-  gmp::transition(*self, status::running, status::dead);
+  retire(m, self);
   m->after = {&after_main, self, nullptr, frame};
   switch_to_g0(m, self, true);
   base::fatal("the main goroutine was resumed after its end");

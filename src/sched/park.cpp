@@ -51,11 +51,10 @@ void after_yield(machine* m, goroutine* from, const gmp::after_switch&) noexcept
 // that yields, which goes to the end. Null, and nothing has happened, if that is not so simple.
 [[gnu::always_inline]] inline goroutine* trade_places(processor* p, goroutine* g) noexcept {
   const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
-  if (p->attention.load(std::memory_order_relaxed) || static_cast<std::int32_t>(picks - p->look_at) >= 0) return nullptr;
+  if (p->attention.load(std::memory_order_relaxed) || is_look_due(p, picks)) return nullptr;
   if (p->runnext.load(std::memory_order_relaxed) != nullptr) return nullptr;
-  const auto can_run_here = [](runnable* r) { return !is_record(r) && static_cast<goroutine*>(r)->own_machine == nullptr; };
   runnable* second = nullptr;
-  runnable* first = p->ring.exchange_unshared(g, can_run_here, second);
+  runnable* first = p->ring.exchange_unshared(g, can_switch_to, second);
   if (first == nullptr) return nullptr;
   base::prefetch(second);
   p->picks.store(picks, std::memory_order_relaxed);

@@ -98,8 +98,7 @@ void stop_in_place(machine* m, const void* context) noexcept {
   std::atomic_signal_fence(std::memory_order_seq_cst);  // [section.enter]
   goroutine* g = m->curg;
   // Where it stands, for dumps; it goes on by returning from the handler.
-  m->position = position_in_handler(m, context);
-  const os::machine_state& at = m->position;
+  const os::machine_state at = position_in_handler(m, context);
   g->context = {reinterpret_cast<void*>(at.sp), reinterpret_cast<void*>(at.pc), reinterpret_cast<void*>(at.fp)};
   if (queue_up(m, g)) {
     sched.stops_in_place.fetch_add(1, std::memory_order_relaxed);

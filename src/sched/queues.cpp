@@ -103,12 +103,12 @@ void put_global(runnable* r) noexcept {
 }
 
 bool look_around(processor* p, std::uint32_t picks) noexcept {
-  const bool has_timers = !p->timers.empty();
-  if (has_timers && p->timers.next_when() <= os::now_ns()) return true;
+  const std::int64_t timer = p->timers.next_when();  // 0: there is none
+  if (timer != 0 && timer <= os::now_ns()) return true;
   if (picks % fairness_ticks == 0 && sched.global_size.load(std::memory_order_relaxed) != 0) return true;
   if (picks % network_ticks == 0 && poll::any_waiter()) return true;
   const std::uint32_t next = std::min(fairness_ticks - picks % fairness_ticks, network_ticks - picks % network_ticks);
-  p->look_at = picks + (has_timers ? std::min(timer_ticks, next) : next);
+  p->look_at = picks + (timer != 0 ? std::min(timer_ticks, next) : next);
   return false;
 }
 

@@ -65,11 +65,15 @@ inline constexpr std::uint32_t network_ticks = 1024;
 // The P's next choice is to look around: its first timer was set. By the owner.
 inline void look_around_soon(processor* p) noexcept { p->look_at = p->picks.load(std::memory_order_relaxed) + 1; }
 
+[[gnu::always_inline]] inline bool is_look_due(const processor* p, std::uint32_t picks) noexcept {
+  return static_cast<std::int32_t>(picks - p->look_at) >= 0;
+}
+
 // Begins a choice; false: take the slow path.
 [[gnu::always_inline]] inline bool begin_pick(processor* p) noexcept {
   const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
   if (p->attention.load(std::memory_order_relaxed)) [[unlikely]] return false;
-  if (static_cast<std::int32_t>(picks - p->look_at) >= 0 && look_around(p, picks)) [[unlikely]] return false;
+  if (is_look_due(p, picks) && look_around(p, picks)) [[unlikely]] return false;
   p->picks.store(picks, std::memory_order_relaxed);
   return true;
 }

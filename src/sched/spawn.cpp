@@ -49,20 +49,19 @@ goroutine* bind_to(processor* p, goroutine* g, record* r) noexcept {
 // Hook: the goroutine has left its stack for good.
 void after_exit(machine* m, goroutine* from, const gmp::after_switch&) noexcept { put_stack(m->p, from); }
 
-// In a section: what the goroutine held goes back.
+}  // namespace
+
+void reserve_ids(processor* p) noexcept {
+  p->next_id = sched.next_goroutine_id.fetch_add(id_batch, std::memory_order_relaxed);
+  p->last_id = p->next_id + id_batch;
+}
+
 void retire(machine* m, goroutine* g) noexcept {
   processor* p = m->p;
   put_record(p, g->body);
   g->body = nullptr;
   p->counters.finished.bump();
   gmp::transition(*g, status::running, status::dead);
-}
-
-}  // namespace
-
-void reserve_ids(processor* p) noexcept {
-  p->next_id = sched.next_goroutine_id.fetch_add(id_batch, std::memory_order_relaxed);
-  p->last_id = p->next_id + id_batch;
 }
 
 WEFT_NEVER_RETURNS void run_body(goroutine* g) {  // the main goroutine's does not
@@ -123,7 +122,7 @@ extern "C" __attribute__((visibility("hidden"))) WEFT_NEVER_RETURNS void weft_go
       continue;
     }
     m->after = {&after_exit, g, nullptr, nullptr};
-    if (next != nullptr && !is_record(next) && static_cast<goroutine*>(next)->own_machine == nullptr) {
+    if (next != nullptr && can_switch_to(next)) {
       switch_to(m, g, static_cast<goroutine*>(next), true);
     } else {
       m->handoff = next;

@@ -147,11 +147,7 @@ void begin_blocking() noexcept {
   p->calls.store(p->calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   g->on_machine = m;
   // Where it went into the call, for dumps: nobody else can tell while it is in there.
-  g->context.pc = nullptr;
-#if defined(__x86_64__)
-  auto* frame = static_cast<std::byte*>(__builtin_frame_address(0));
-  g->context = {frame + 2 * sizeof(void*), static_cast<std::byte*>(__builtin_return_address(0)) - 1, *reinterpret_cast<void**>(frame)};
-#endif
+  g->context = arch::callers_context();
   m->revoked.store(gmp::p_in_call, std::memory_order_relaxed);
   gmp::transition(*g, status::running, status::syscall);  // [call.begin] from here on the P may go
   if (hand_over) hand_off_now(g);

@@ -218,7 +218,7 @@ void have_idle_machines(std::int32_t wanted) noexcept WEFT_REQUIRES(sched.lock) 
   const std::int32_t soon = sched.starting + sched.retiring.load(std::memory_order_relaxed);
   const std::int32_t missing = std::min(wanted - sched.idle_ms - soon, sched.max_threads - sched.machines);
   if (missing <= 0) return;
-  for (std::int32_t i = 0; i < missing; ++i) count_new_machine();
+  sched.machines += missing;
   sched.starting += missing;
   factory_requests.spare += missing;
   wake_factory();

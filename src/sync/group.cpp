@@ -8,7 +8,7 @@ namespace weft {
 
 group::~group() {
   if (std::uncaught_exceptions() > exceptions_outside_) source().request_stop();
-  join();
+  running_.join(this);
 }
 
 void group::set_limit(int n) {
@@ -34,16 +34,8 @@ void group::done() noexcept {
   running_.down(1);
 }
 
-void group::join() noexcept {
-  if (running_.is_zero()) return;
-  if (const detail::record* r = newest_.load(std::memory_order_relaxed)) {
-    detail::join_in_place(r, this, detail::wait_reason::wait_group, true);
-  }
-  running_.wait(detail::wait_reason::wait_group);
-}
-
 void group::wait() {
-  join();
+  running_.join(this);
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 

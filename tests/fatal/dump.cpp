@@ -118,8 +118,7 @@ void quit() { ::kill(::getpid(), SIGQUIT); }
 const test::scenario quits("quits", everybody_is_busy_until<quit>);
 
 TEST(sigquit, shows_where_goroutines_compute_and_sleep) {
-  // TSan holds a signal back until the thread that got it calls a function that it knows.
-  if (test::under_tsan) GTEST_SKIP();
+  if (test::under_tsan) GTEST_SKIP() << "TSan holds a signal back until the thread that got it calls a function that it knows";
   for (const char* debug : {"", "asyncpreemptoff=1"}) {
     const auto end = quits.run({{"WEFTDEBUG", debug}});
     EXPECT_EQ(end.exit_code, 2) << end;

@@ -55,10 +55,7 @@ outcome conserve(const arguments& a) {
     });
   }
   wg.wait();
-  outcome out = w.stop(a.n);
-  const auto ideal = task_length * static_cast<double>(a.n) / a.procs;
-  out.extra = {{"over_ideal", out.wall / ideal}};
-  return out;
+  return tasks_outcome(w, a, task_length);
 }
 const registered conserve_workload{{"conserve", 10'000, 1'000, conserve}};
 

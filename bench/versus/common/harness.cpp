@@ -100,6 +100,12 @@ double median_ns(outcome (*run)(const arguments&), const arguments& a, bool& ok)
   return ns[1];
 }
 
+outcome tasks_outcome(const stopwatch& w, const arguments& a, std::chrono::nanoseconds length) {
+  outcome out = w.stop(a.n);
+  out.extra = {{"over_ideal", out.wall / (length * static_cast<double>(a.n) / a.procs)}};
+  return out;
+}
+
 outcome burst_outcome(const stopwatch& w, const arguments& a, std::chrono::nanoseconds bursts) {
   outcome out = w.stop(a.n * burst_tasks);
   out.wall = bursts;

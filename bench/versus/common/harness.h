@@ -91,6 +91,9 @@ inline constexpr int contenders = 8;
 inline constexpr int ring_members = 503;
 inline constexpr int pipeline_stages = 100;
 
+// The outcome of so many tasks that each spin for `length`: `over_ideal` is the time over what P cores would need without any
+// overhead.
+outcome tasks_outcome(const stopwatch& w, const arguments& a, std::chrono::nanoseconds length);
 // The outcome of steal_burst: `over_ideal` is the bursts' time over what P cores would need without any overhead.
 outcome burst_outcome(const stopwatch& w, const arguments& a, std::chrono::nanoseconds bursts);
 

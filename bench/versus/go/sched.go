@@ -9,13 +9,14 @@ import (
 
 const yielders = 8
 
-func yield(n int) outcome {
-	each := n / yielders
+func yield(n int) outcome { return yieldAmong(yielders, n/yielders) }
+
+func yieldAmong(goroutines, each int) outcome {
 	var total atomic.Int64
 	var wg sync.WaitGroup
-	wg.Add(yielders)
+	wg.Add(goroutines)
 	w := startWatch()
-	for g := 0; g < yielders; g++ {
+	for g := 0; g < goroutines; g++ {
 		go func() {
 			for i := 0; i < each; i++ {
 				runtime.Gosched()
@@ -25,8 +26,8 @@ func yield(n int) outcome {
 		}()
 	}
 	wg.Wait()
-	out := w.stop(each * yielders)
-	out.ok = total.Load() == int64(each*yielders)
+	out := w.stop(each * goroutines)
+	out.ok = total.Load() == int64(each*goroutines)
 	return out
 }
 
@@ -126,23 +127,7 @@ func yieldN(n int) outcome {
 	if each < 1 {
 		each = 1
 	}
-	var total atomic.Int64
-	var wg sync.WaitGroup
-	wg.Add(n)
-	w := startWatch()
-	for g := 0; g < n; g++ {
-		go func() {
-			for i := 0; i < each; i++ {
-				runtime.Gosched()
-			}
-			total.Add(int64(each))
-			wg.Done()
-		}()
-	}
-	wg.Wait()
-	out := w.stop(each * n)
-	out.ok = total.Load() == int64(each*n)
-	return out
+	return yieldAmong(n, each)
 }
 
 func spawnToRun(n int) outcome {

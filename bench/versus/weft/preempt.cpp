@@ -93,9 +93,7 @@ outcome crowd(const arguments& a) {
     });
   }
   wg.wait();
-  outcome out = w.stop(a.n);
-  out.extra = {{"over_ideal", out.wall / (30ms * static_cast<double>(a.n) / a.procs)}};
-  return out;
+  return tasks_outcome(w, a, 30ms);
 }
 const registered crowd_workload{{"crowd", 200, 4, crowd}};
 

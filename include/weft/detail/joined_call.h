@@ -2,12 +2,39 @@
 // as after std::thread::join(); so the function is destroyed in place, and only then the end is told.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <type_traits>
 #include <utility>
 
+#include <weft/detail/countdown.h>
+#include <weft/detail/record.h>
+
 namespace weft::detail {
+
+// Counts the goroutines of an owner, and waits for the last of them.
+class joined_count : public countdown {
+ public:
+  constexpr joined_count() noexcept : countdown(0) {}
+
+  // In a new goroutine, which is counted already.
+  template <class Call>
+  [[gnu::always_inline]] void start(Call&& call) {
+    newest_.store(spawn(std::forward<Call>(call)), std::memory_order_relaxed);
+  }
+
+  // Parks until the count is zero. In turn: who starts many and waits sees them run in the usual order.
+  void join(const void* owner) noexcept {
+    if (is_zero()) return;
+    if (const detail::record* r = newest_.load(std::memory_order_relaxed)) join_in_place(r, owner, wait_reason::wait_group, true);
+    wait(wait_reason::wait_group);
+  }
+
+ private:
+  std::atomic<const detail::record*> newest_{nullptr};  // only compared
+};
 
 // It begins with the owner, and may run on the stack of who waits for it (see join_in_place).
 // Owner: run(F&) calls the function, done() is told the end. Both are called once, in a new goroutine.

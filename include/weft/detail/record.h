@@ -151,13 +151,14 @@ template <class Call, class... Parts>
   return r;
 }
 
-template <class F>
-[[gnu::always_inline]] inline const record* spawn_call(F&& f) {
-  using call = bound_call<std::decay_t<F>>;
+template <class F, class... Args>
+[[gnu::always_inline]] inline const record* spawn(F&& f, Args&&... args) {
+  using call = bound_call<std::decay_t<F>, std::decay_t<Args>...>;
+  using arguments = std::tuple<std::decay_t<Args>...>;
   if constexpr (fits_inline<call>) {
-    return spawn_inline<call>(std::forward<F>(f), std::tuple<>{});
+    return spawn_inline<call>(std::forward<F>(f), arguments(std::forward<Args>(args)...));
   } else {
-    return spawn_heap<call>(go_options{}, std::forward<F>(f), std::tuple<>{});
+    return spawn_heap<call>(go_options{}, std::forward<F>(f), arguments(std::forward<Args>(args)...));
   }
 }
 
