@@ -37,6 +37,7 @@ struct sched_stats {
   std::uint64_t switches_via_g0 = 0;       // switches by way of the scheduler's own stack; the others go straight
   std::uint64_t stacks_bound = 0;          // goroutines that got a stack from a cache or the system
   std::uint64_t stacks_inherited = 0;      // goroutines that ran on the warm stack of the one before
+  std::uint64_t depth_first = 0;           // goroutines that ran before older ones, as the one that spawned them began to wait
   std::uint64_t joined_in_place = 0;       // goroutines that ran on the stack of the one that waited for them
   std::uint64_t stacks_total = 0, stacks_pooled = 0, stacks_returned = 0;  // carved, in shared pools, pages given back
   std::uint64_t overflows = 0;             // half run queues moved to the global queue

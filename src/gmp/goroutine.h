@@ -109,6 +109,7 @@ struct goroutine : detail::runnable {
   gmp::lender* lender = nullptr;   // whose stack this one runs on, if it is not its own
   std::atomic<std::int64_t> waiting_since{0};  // coarse clock
   base::peekable_value<detail::wait_reason> reason{detail::wait_reason::none};
+  bool may_have_children = false;  // it, or who had this stack before, has spawned others: see take_newest_child()
   std::uint32_t lock_depth = 0;    // lock_os_thread() calls that are not undone
   std::uint64_t stop_ticket = 0;   // stopped in place: its turn comes when so many have left the global queue
   bool is_main = false;    // run()'s

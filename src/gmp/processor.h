@@ -32,6 +32,7 @@ struct processor_counters {
   base::counter stacks_bound;                // records that got a stack from a cache or the system
   base::counter stacks_inherited;            // records that ran on the warm stack of the goroutine before
   base::counter joined_in_place;             // records that ran on the stack of who waited for them
+  base::counter depth_first;                 // records that ran before those that were there first, as their parent waited
   base::counter switches_via_g0;             // the others went straight from goroutine to goroutine
   base::counter overflows;                   // half rings moved to the global queue
   base::counter global_batches, global_taken, global_ticks;  // fair shares, goroutines in them, 61-tick looks
@@ -53,6 +54,7 @@ struct processor {
   bool alone = false;                                // there is no other P: nobody steals from this one
   detail::wait_reason last_wait = detail::wait_reason::none;  // what the last goroutine that parked here waits for
   std::uint32_t look_at = 0;                         // when `picks` gets here: see sched/queues.h
+  bool went_deep = false;                            // a child was taken before older ones: see take_newest_child()
   std::uint32_t runnext_streak = 0;                  // choices in a row that came from runnext
   std::uint32_t record_count = 0;
   detail::record* records = nullptr;                 // free spawn records

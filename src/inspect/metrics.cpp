@@ -75,6 +75,7 @@ constexpr counter_name counters[] = {
     {"/weft/preemptions/signals:events", "Signals sent to stop a goroutine in place.", &sched_stats::preempt_signals},
     {"/weft/preemptions/requested:events", "Time slices that sysmon ended.", &sched_stats::slices_ended},
     {"/weft/readied:events", "Times that a waiting goroutine was made runnable.", &sched_stats::readied},
+    {"/weft/runqueue/depth-first:goroutines", "Goroutines that ran before older ones, as the one that spawned them began to wait.", &sched_stats::depth_first},
     {"/weft/runqueue/global-batches:events", "Fair shares taken from the global queue.", &sched_stats::global_batches},
     {"/weft/runqueue/global-taken:goroutines", "Goroutines taken from the global queue.", &sched_stats::global_taken},
     {"/weft/runqueue/global-ticks:events", "Looks at the global queue on every 61st tick that found one.", &sched_stats::global_ticks},

@@ -54,6 +54,7 @@ sched_stats read_sched_stats() {
   s.stacks_bound = sum(&c::stacks_bound);
   s.stacks_inherited = sum(&c::stacks_inherited);
   s.joined_in_place = sum(&c::joined_in_place);
+  s.depth_first = sum(&c::depth_first);
   const auto stacks = weft::sched::read_stack_stats();
   s.stacks_total = stacks.total;
   s.stacks_pooled = stacks.pooled;

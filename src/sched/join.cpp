@@ -27,8 +27,6 @@ bool claim_next(processor* p, runnable* r) noexcept {
   return p->runnext.compare_exchange_strong(r, nullptr, std::memory_order_acq_rel, std::memory_order_relaxed);
 }
 
-bool claim_last(processor* p) noexcept { return p->alone ? p->ring.take_back_unshared() : p->ring.take_back(); }
-
 // Out of the place where it was found, it is ours, and may be looked at.
 bool is_joined_by(const runnable* r, const void* joiner) noexcept {
   if (!is_record(r) || !r->ops->has_joiner) return false;
@@ -41,7 +39,7 @@ record* claim(processor* p, const runnable* child, const void* joiner, bool in_t
     if (!claim_next(p, r)) return nullptr;
   } else {
     r = p->ring.peek_last();
-    if (r != child || in_turn || !claim_last(p)) return nullptr;
+    if (r != child || in_turn || !take_last(p)) return nullptr;
   }
   if (is_joined_by(r, joiner)) [[likely]] return static_cast<record*>(r);
   submit_next(p, r);  // another goroutine's by now. While we held it, others may have looked for work in vain [wake.submit]

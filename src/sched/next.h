@@ -9,8 +9,8 @@
 namespace weft::sched {
 
 // `p` is m->p. If it is a matter of nanoseconds to switch to it; else null, and m->handoff may be set: g0 goes on from there.
-[[gnu::always_inline]] inline goroutine* pick_goroutine(machine* m, processor* p) noexcept {
-  runnable* next = pick_fast(p);
+[[gnu::always_inline]] inline goroutine* pick_goroutine(machine* m, processor* p, goroutine* parent = nullptr) noexcept {
+  runnable* next = pick_fast(p, parent);
   if (next == nullptr) return nullptr;
   goroutine* to = is_record(next) ? bind_cached(p, static_cast<record*>(next)) : static_cast<goroutine*>(next);
   if (to != nullptr && to->own_machine == nullptr) [[likely]] return to;
@@ -29,7 +29,7 @@ namespace weft::sched {
   p->last_wait = why;
   gmp::transition(*g, status::running, status::waiting);
   m->after = after;
-  goroutine* to = g->own_machine == nullptr ? pick_goroutine(m, p) : nullptr;
+  goroutine* to = g->own_machine == nullptr ? pick_goroutine(m, p, g) : nullptr;
   leave_outermost(to != nullptr ? switch_to(m, g, to) : switch_to_g0(m, g));
 }
 

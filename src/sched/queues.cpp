@@ -1,9 +1,12 @@
 #include "sched/queues.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/delay.h"
 #include "os/clock.h"
+#include "sched/idle.h"
+#include "sched/spawn.h"
 
 namespace weft::sched {
 namespace {
@@ -11,6 +14,12 @@ namespace {
 // So many wait in the global queue already that the next ones' memory would be cold before they run: whoever keeps adding
 // to them queues up behind them at its next preemption point, as it would at the end of its slice.
 constexpr std::size_t backlog = 4096;
+
+// With so many in the ring, a goroutine's children go before them when it waits.
+constexpr std::uint32_t breadth = 32;
+// Meanwhile the global queue has its turn less often than at every 61st choice: what comes from there is most likely the root
+// of another tree, and those that were begun here would wait with their stacks until it is done.
+constexpr std::uint32_t deep_fairness_ticks = 64 * fairness_ticks;
 
 void end_slice_for_backlog(processor* p) noexcept {
   p->attention.store(true, std::memory_order_relaxed);
@@ -102,10 +111,27 @@ void put_global(runnable* r) noexcept {
   global_size_changed();
 }
 
+runnable* take_newest_child(processor* p, goroutine* parent) noexcept {
+  if (p->ring.size() <= breadth) return nullptr;
+  runnable* r = p->ring.peek_last();
+  if (!take_last(p)) return nullptr;
+  // Out of the ring it is ours, and may be looked at.
+  if (is_record(r) && static_cast<record*>(r)->creator == parent->id) {
+    p->counters.depth_first.bump();
+    p->went_deep = true;
+    return r;
+  }
+  parent->may_have_children = false;
+  put_last(p, r);
+  if (p->ring.size() == 1) wake_after_put_last();  // thieves have taken all others: one may have looked here in vain [wake.submit]
+  return nullptr;
+}
+
 bool look_around(processor* p, std::uint32_t picks) noexcept {
   const std::int64_t timer = p->timers.next_when();  // 0: there is none
   if (timer != 0 && timer <= os::now_ns()) return true;
-  if (picks % fairness_ticks == 0 && sched.global_size.load(std::memory_order_relaxed) != 0) return true;
+  const std::uint32_t global_ticks = std::exchange(p->went_deep, false) ? deep_fairness_ticks : fairness_ticks;
+  if (picks % global_ticks == 0 && sched.global_size.load(std::memory_order_relaxed) != 0) return true;
   if (picks % network_ticks == 0 && poll::any_waiter()) return true;
   const std::uint32_t next = std::min(fairness_ticks - picks % fairness_ticks, network_ticks - picks % network_ticks);
   p->look_at = picks + (timer != 0 ? std::min(timer_ticks, next) : next);

@@ -58,6 +58,16 @@ inline constexpr std::uint32_t network_ticks = 1024;
   return p->runnext.exchange(nullptr, std::memory_order_acq_rel);
 }
 
+// Out of the ring, what was put there last (p->ring.peek_last()); false if a thief was faster.
+[[gnu::always_inline]] inline bool take_last(processor* p) noexcept {
+  return p->alone ? p->ring.take_back_unshared() : p->ring.take_back();
+}
+
+// The newest goroutine in the ring, if it has not begun and `parent`, which begins to wait, has spawned it, and so many wait
+// here that the order matters: where each spawns others and waits for them, few are begun at a time this way; oldest first,
+// nearly all would be. Else null.
+[[gnu::noinline]] runnable* take_newest_child(processor* p, goroutine* parent) noexcept;
+
 // At the choices for which p->look_at was set: whether something else goes before the P's own queue. Every 61st time the global
 // queue, if it has something; a timer that is due; now and then the network. Says when to look again.
 [[gnu::noinline]] bool look_around(processor* p, std::uint32_t picks) noexcept;
@@ -78,14 +88,18 @@ inline void look_around_soon(processor* p) noexcept { p->look_at = p->picks.load
   return true;
 }
 
-// The choice of the next goroutine that needs no lock and no look elsewhere. Null: take the slow path.
-[[gnu::always_inline]] inline runnable* pick_fast(processor* p) noexcept {
+// The choice of the next goroutine that needs no lock and no look elsewhere. Null: take the slow path. `parent`: who begins
+// to wait, if that is the cause.
+[[gnu::always_inline]] inline runnable* pick_fast(processor* p, goroutine* parent = nullptr) noexcept {
   if (!begin_pick(p)) [[unlikely]] return nullptr;
   if (runnable* r = take_runnext(p)) {  // the time slice is inherited: sched_tick stays
     if (++p->runnext_streak < longest_streak) return r;
     put_last(p, r);
   }
   p->runnext_streak = 0;
+  if (parent != nullptr && parent->may_have_children) [[unlikely]] {
+    if (runnable* r = take_newest_child(p, parent)) return r;  // inherits the slice, as from runnext
+  }
   base::prefetch(p->ring.peek_second());
   runnable* r = p->alone ? p->ring.pop_unshared() : p->ring.pop();
   if (r == nullptr) return nullptr;

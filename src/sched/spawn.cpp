@@ -175,6 +175,7 @@ void check(const go_options& o) {
   }
   processor* p = m->p;
   p->counters.created.bump();
+  if (m->curg != nullptr) m->curg->may_have_children = true;
   submit_next(p, r);
   leave(m);
 }

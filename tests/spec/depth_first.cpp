@@ -1,0 +1,94 @@
+// A goroutine that waits lets the newest of those run that it has spawned, once many are queued: a tree of goroutines is
+// walked depth first, and few of them have a stack at a time. With few in the queue it is oldest first, as ever.
+#include <weft/weft.h>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+weft::runtime::sched_stats stats() { return weft::runtime::read_sched_stats(); }
+
+// The sum of the leaves' numbers, by way of channels.
+void node(weft::chan<std::uint64_t> parent, std::uint64_t first, std::uint64_t leaves) {
+  if (leaves == 1) return parent.send(first);
+  weft::chan<std::uint64_t> children;
+  const std::uint64_t part = leaves / 10;
+  for (std::uint64_t i = 0; i < 10; ++i) weft::go(node, children, first + i * part, part);
+  std::uint64_t sum = 0;
+  for (int i = 0; i < 10; ++i) sum += *children.recv();
+  parent.send(sum);
+}
+
+std::uint64_t tree(std::uint64_t leaves) {
+  weft::chan<std::uint64_t> result;
+  weft::go(node, result, 0, leaves);
+  return *result.recv();
+}
+
+class depth_first : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(with_procs, depth_first, testing::Values(1, 2, 8), testing::PrintToStringParamName());
+
+TEST_P(depth_first, is_how_a_tree_is_walked) {
+  weft::run(
+      [] {
+        const auto before = stats();
+        EXPECT_EQ(tree(100'000), 100'000ull * 99'999 / 2);
+        const auto after = stats();
+        EXPECT_GT(after.depth_first - before.depth_first, 1'000u);
+        // Oldest first, most of the 11,111 that wait for others would wait at the same time.
+        EXPECT_LT(after.stacks_total - before.stacks_total, 5'000u);
+      },
+      {.procs = GetParam()});
+}
+
+// What is older gets its turn at the end of a slice at the latest.
+TEST_P(depth_first, does_not_starve_what_is_older) {
+  weft::run(
+      [] {
+        std::atomic<bool> stop{false};
+        std::atomic<int> ran{0};
+        weft::wait_group wg;
+        wg.add(100);
+        for (int i = 0; i < 100; ++i) {
+          weft::go([&] {
+            ++ran;
+            wg.done();
+          });
+        }
+        weft::go([&] {
+          // For ever children to go before the others.
+          while (!stop) {
+            weft::chan<int> done;
+            for (int i = 0; i < 50; ++i) weft::go([done]() mutable { done.send(1); });
+            for (int i = 0; i < 50; ++i) done.recv();
+          }
+        });
+        wg.wait();
+        stop = true;
+        EXPECT_EQ(ran, 100);
+      },
+      {.procs = GetParam()});
+}
+
+TEST(few_goroutines, run_oldest_first_but_for_the_last) {
+  weft::run(
+      [] {
+        std::vector<int> order;
+        weft::chan<int> done;
+        for (int i = 0; i < 10; ++i) {
+          weft::go([&order, done, i]() mutable {
+            order.push_back(i);
+            done.send(i);
+          });
+        }
+        for (int i = 0; i < 10; ++i) done.recv();
+        EXPECT_EQ(order, (std::vector<int>{9, 0, 1, 2, 3, 4, 5, 6, 7, 8}));
+      },
+      {.procs = 1});
+}
+
+}  // namespace
