@@ -46,6 +46,7 @@ struct sched_stats {
   std::uint64_t runnext_steals = 0, runnext_spared = 0;
   std::uint64_t spins = 0, wakeups = 0, sleeps = 0;                        // Ms
   std::uint64_t futile_wakes = 0, missed_wakes = 0;
+  std::uint64_t thread_moves = 0;          // threads moved to another core, because two that ran goroutines shared one
   std::uint64_t slices_ended = 0, preempted = 0;                           // by sysmon; goroutines that gave way
   std::uint64_t backlog_preemptions = 0;                                   // asked to, for filling the global queue too fast
   std::uint64_t preempted_running = 0, preempted_blocked = 0;              // Ps taken from code that made no call into weft:

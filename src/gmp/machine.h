@@ -65,6 +65,7 @@ struct alignas(64) machine {
   arch::context g0{};
   [[no_unique_address]] arch::fiber g0_fiber;
 
+  bool back_for_timer = false;  // from the poller, as a spinner
   base::peekable_value<bool> spinning{false};
   bool retiring = false;        // counted in sched.retiring
   bool ends = false;            // its goroutine ended while locked to it: the thread goes too
@@ -75,6 +76,7 @@ struct alignas(64) machine {
   int last_cpu = -1;            // when it last went to sleep
   bool kept_off = false;        // by who woke it: it may use `cpus` again
   os::cpu_mask cpus;
+  const std::uint32_t* cpu_word = nullptr;  // where the kernel says on which core its thread is
   machine* all_link = nullptr;
   base::random rng{0};
   std::uint32_t id = 0;

@@ -93,6 +93,7 @@ constexpr counter_name counters[] = {
     {"/weft/steals/runnext-spared:events", "Goroutines next in line that their own P was about to run.", &sched_stats::runnext_spared},
     {"/weft/switches/choices:events", "Choices of a goroutine to run.", &sched_stats::picks},
     {"/weft/switches/via-g0:events", "Switches by way of the scheduler's own stack.", &sched_stats::switches_via_g0},
+    {"/weft/threads/moved:events", "Threads moved to another core, because two that ran goroutines shared one.", &sched_stats::thread_moves},
     {"/weft/threads/sleeps:events", "Times that a thread without work went to sleep.", &sched_stats::sleeps},
     {"/weft/threads/wakeups:events", "Times that a thread was woken to look for work.", &sched_stats::wakeups},
     {"/weft/threads/wakeups-futile:events", "Of these, those that found nothing left.", &sched_stats::futile_wakes},

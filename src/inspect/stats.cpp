@@ -72,6 +72,7 @@ sched_stats read_sched_stats() {
   s.wakeups = sched.machine_wakeups.load(std::memory_order_relaxed);
   s.sleeps = sched.idle_sleeps.load(std::memory_order_relaxed);
   s.futile_wakes = sched.futile_wakes.load(std::memory_order_relaxed);
+  s.thread_moves = sched.moves.load(std::memory_order_relaxed);
   s.missed_wakes = sched.missed_wakes.load(std::memory_order_relaxed);
   s.slices_ended = sched.slices_ended.load(std::memory_order_relaxed);
   s.preempted = sum(&c::preempted_slices);

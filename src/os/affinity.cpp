@@ -1,14 +1,30 @@
 #include "os/affinity.h"
 
 #include <cstddef>
+#include <cstdint>
 
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#define WEFT_HAS_RSEQ 1
+#endif
 
 namespace weft::os {
 namespace {
 
 constexpr int word_bits = 8 * sizeof(unsigned long);
+constexpr int max_cpus = word_bits * static_cast<int>(sizeof(cpu_mask::words) / sizeof *cpu_mask::words);
+
+// The kernel's sched_attr, in its first version.
+struct scheduling {
+  std::uint32_t size, policy;
+  std::uint64_t flags;
+  std::int32_t nice;
+  std::uint32_t priority;
+  std::uint64_t runtime, deadline, period;
+};
 
 bool is_empty(const cpu_mask& mask) noexcept {
   unsigned long any = 0;
@@ -16,18 +32,62 @@ bool is_empty(const cpu_mask& mask) noexcept {
   return any == 0;
 }
 
-}  // namespace
-
-bool keep_off(pid_t tid, int cpu, cpu_mask& before) noexcept {
-  before = {};
-  if (cpu < 0 || cpu >= word_bits * static_cast<int>(sizeof before.words / sizeof *before.words)) return false;
-  if (::syscall(SYS_sched_getaffinity, tid, sizeof before.words, before.words) <= 0) return false;
-  cpu_mask rest = before;
-  rest.words[cpu / word_bits] &= ~(1UL << (cpu % word_bits));
-  if (is_empty(rest)) return false;
-  return ::syscall(SYS_sched_setaffinity, tid, sizeof rest.words, rest.words) == 0;
+bool get_mask(pid_t tid, cpu_mask& mask) noexcept {
+  mask = {};
+  return ::syscall(SYS_sched_getaffinity, tid, sizeof mask.words, mask.words) > 0;
 }
 
-void allow(const cpu_mask& mask) noexcept { ::syscall(SYS_sched_setaffinity, 0, sizeof mask.words, mask.words); }
+bool set_mask(pid_t tid, const cpu_mask& mask) noexcept {
+  return ::syscall(SYS_sched_setaffinity, tid, sizeof mask.words, mask.words) == 0;
+}
+
+// False, and nothing has changed, if nothing would be left.
+bool restrict(pid_t tid, const cpu_mask& taken, cpu_mask& before) noexcept {
+  if (!get_mask(tid, before)) return false;
+  cpu_mask rest = before;
+  for (std::size_t i = 0; i < sizeof rest.words / sizeof *rest.words; ++i) rest.words[i] &= ~taken.words[i];
+  return !is_empty(rest) && set_mask(tid, rest);
+}
+
+}  // namespace
+
+void add(cpu_mask& mask, int cpu) noexcept {
+  if (cpu >= 0 && cpu < max_cpus) mask.words[cpu / word_bits] |= 1UL << (cpu % word_bits);
+}
+
+bool contains(const cpu_mask& mask, int cpu) noexcept {
+  return cpu >= 0 && cpu < max_cpus && (mask.words[cpu / word_bits] >> (cpu % word_bits) & 1) != 0;
+}
+
+bool keep_off(pid_t tid, int cpu, cpu_mask& before) noexcept {
+  cpu_mask taken{};
+  add(taken, cpu);
+  return restrict(tid, taken, before);
+}
+
+bool move_off(pid_t tid, const cpu_mask& taken) noexcept {
+  cpu_mask before;
+  return restrict(tid, taken, before) && set_mask(tid, before);  // it stays where it is now
+}
+
+const std::uint32_t* current_cpu_word() noexcept {
+#ifdef WEFT_HAS_RSEQ
+  if (__rseq_size == 0) return nullptr;
+  auto* area = reinterpret_cast<const struct rseq*>(static_cast<const std::byte*>(__builtin_thread_pointer()) + __rseq_offset);
+  return &area->cpu_id;
+#else
+  return nullptr;
+#endif
+}
+
+void ask_for_short_slices() noexcept {
+  constexpr std::uint64_t slice_ns = 100'000;  // the least that there is
+  scheduling s{};
+  if (::syscall(SYS_sched_getattr, 0, &s, sizeof s, 0) != 0 || s.policy != SCHED_OTHER) return;
+  s.runtime = slice_ns;
+  ::syscall(SYS_sched_setattr, 0, &s, 0);
+}
+
+void allow(const cpu_mask& mask) noexcept { set_mask(0, mask); }
 
 }  // namespace weft::os

@@ -1,6 +1,8 @@
 // Which cores a thread may use.
 #pragma once
 
+#include <cstdint>
+
 #include <sys/types.h>
 
 namespace weft::os {
@@ -14,7 +16,20 @@ struct cpu_mask {
 // could use until now. False: nothing has changed.
 bool keep_off(pid_t tid, int cpu, cpu_mask& before) noexcept;
 
+// Adds a core; one that does not fit is forgotten.
+void add(cpu_mask& mask, int cpu) noexcept;
+bool contains(const cpu_mask& mask, int cpu) noexcept;
+
+// Moves a thread of this process to a core that is not in `taken`, if there is one that it may use. False: there is none.
+bool move_off(pid_t tid, const cpu_mask& taken) noexcept;
+
+// Where others can read on which core the calling thread is, or was when it ran last; null if the system does not tell.
+const std::uint32_t* current_cpu_word() noexcept;
+
 // The calling thread may use these again.
 void allow(const cpu_mask& mask) noexcept;
+
+// For this thread, which never runs for long: the kernel gives it shorter slices, and in return earlier ones (Linux 6.12).
+void ask_for_short_slices() noexcept;
 
 }  // namespace weft::os

@@ -7,6 +7,7 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,12 +25,44 @@ constexpr int batch = 256;  // events a call: 3 KiB of an M's stack
 
 // Nanoseconds where the kernel has them (Linux 5.11), else milliseconds, rounded up.
 int epoll_sleep(epoll_event* events, int capacity, std::int64_t timeout_ns) noexcept {
-  if (timeout_ns < 0) return ::epoll_wait(epoll_fd, events, capacity, -1);
   const timespec ts{.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000), .tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000)};
   const long n = ::syscall(SYS_epoll_pwait2, epoll_fd, events, capacity, &ts, nullptr, 0);
   if (n >= 0 || errno != ENOSYS) return static_cast<int>(n);
   constexpr std::int64_t longest_ms = std::numeric_limits<int>::max();
   return ::epoll_wait(epoll_fd, events, capacity, static_cast<int>(std::min(timeout_ns / 1'000'000 + 1, longest_ms)));
+}
+
+// How long the kernel takes to bring a sleeper back after its time: longer than nine in ten times that it took lately.
+class wakeup_delay {
+ public:
+  std::int64_t estimate() const noexcept { return ns_.load(std::memory_order_relaxed); }
+  // By who waits, which is one thread at a time.
+  void measured(std::int64_t ns) noexcept {
+    const std::int64_t old = estimate();
+    ns_.store(ns > old ? std::min(old + step_up, longest) : std::max<std::int64_t>(old - step_down, 0), std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::int64_t step_up = 4'500, step_down = 500, longest = 80'000;
+  std::atomic<std::int64_t> ns_{50'000};
+};
+constinit wakeup_delay delay;
+
+// By default the kernel lets a sleeper be late by 50 us, so that it can wake several at a time.
+void be_punctual() noexcept {
+  thread_local bool done = false;
+  if (done) return;
+  ::prctl(PR_SET_TIMERSLACK, 1);
+  done = true;
+}
+
+int sleep_punctually(epoll_event* events, int capacity, std::int64_t deadline_ns) noexcept {
+  const std::int64_t timeout = deadline_ns - os::now_ns();
+  if (timeout <= 0) return 0;
+  be_punctual();
+  const int n = epoll_sleep(events, capacity, timeout);
+  if (n == 0) delay.measured(os::now_ns() - deadline_ns);
+  return n;
 }
 
 // What an event carries: the descriptor in the lower 48 bits, 16 bits of its tag above. 0 is the interrupt.
@@ -95,19 +128,17 @@ void poll(events& found) noexcept {
 }
 
 void wait_until(std::int64_t deadline_ns, events& found) noexcept {
-  std::int64_t timeout = -1;
-  if (deadline_ns != no_deadline) {
-    timeout = deadline_ns - os::now_ns();
-    if (timeout <= 0) return;
-  }
   epoll_event list[batch];
-  if (!sort_all(list, epoll_sleep(list, batch, timeout), found)) return;
+  const int n = deadline_ns == no_deadline ? ::epoll_wait(epoll_fd, list, batch, -1) : sleep_punctually(list, batch, deadline_ns);
+  if (!sort_all(list, n, found)) return;
   // Read first: an interrupt that comes between the two is swallowed, but its cause is seen by the caller, who looks at the
   // timers after this. The other way round its write would be read here and its flag stay set for ever.
   std::uint64_t count;
-  [[maybe_unused]] const ssize_t n = ::read(interrupt_fd, &count, sizeof count);
+  [[maybe_unused]] const ssize_t bytes = ::read(interrupt_fd, &count, sizeof count);
   interrupted.store(false, std::memory_order_seq_cst);
 }
+
+std::int64_t usual_delay() noexcept { return delay.estimate(); }
 
 void interrupt() noexcept {
   if (interrupted.exchange(true, std::memory_order_seq_cst)) return;

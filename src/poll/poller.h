@@ -1,6 +1,6 @@
 // The poller's contract. Descriptors are watched for both directions from their first wait to their end, edge by edge;
 // the poller hands out those whose waiters can go on, and wakes nobody itself. It is also where one M sleeps until a
-// time. poller.cpp is the implementation on epoll; one on io_uring would have the same five functions.
+// time. poller.cpp is the implementation on epoll; one on io_uring would have the same functions.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,9 @@ void poll(events& found) noexcept;
 // The same, but sleeps this thread until something has happened, until `deadline_ns` (CLOCK_MONOTONIC; no_deadline: for
 // ever) or until an interrupt. At most one thread at a time. May return early with nothing.
 void wait_until(std::int64_t deadline_ns, events& found) noexcept;
+
+// How late wait_until usually comes back from its sleep.
+std::int64_t usual_delay() noexcept;
 
 // Ends the current wait_until, or the next one if nobody waits. From any thread.
 void interrupt() noexcept;

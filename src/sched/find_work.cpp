@@ -131,7 +131,7 @@ bool sleep_in_poller(machine* m) noexcept {
     case waited::in_poller:
       break;
   }
-  if (found.ready.empty()) return come_back(m);
+  if (found.ready.empty()) return m->back_for_timer = come_back(m);
   regain(m);
   ready_all(found.ready, m->p);
   if (m->p == nullptr) return false;

@@ -7,14 +7,19 @@
 #include "base/delay.h"
 #include "gmp/current.h"
 #include "os/affinity.h"
+#include "os/clock.h"
+#include "poll/descriptor.h"
 #include "sched/find_work.h"
 #include "sched/preempt.h"
 #include "sched/queues.h"
 #include "sched/sysmon.h"
 #include "sched/threads.h"
+#include "sched/timers.h"
 
 namespace weft::sched {
 namespace {
+
+constexpr std::int64_t soon_ns = 100'000;
 
 void set_idle_bit(const processor* p, bool idle) noexcept {
   auto& word = sched.idle_mask[p->id / 64];
@@ -121,6 +126,10 @@ void wake_processor_slow() noexcept {
       // another M from spinning: it must not go to sleep on that account.
       sched.need_spinning.store(true, std::memory_order_seq_cst);
       sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
+    } else if (sched.poller_watches.load(std::memory_order_seq_cst)) {
+      put_idle_processor(p);
+      sched.spinner_wanted = true;
+      sched.poller_called.store(true, std::memory_order_relaxed);
     } else if ((woken = take_idle_machine(wish)) != nullptr) {
       woken->spinning = true;
       woken->next_p = p;
@@ -155,9 +164,19 @@ void become_spinning(machine* m) noexcept {
   m->p->counters.spins.bump();
 }
 
+// For an M that has left the poller for a timer: whether another is needed before it is back, which most often is soon.
+// [wake.idle] This is the look again of who was counted as a spinner.
+static bool successor_is_needed() noexcept {
+  if (any_work()) return true;
+  if (poll::any_waiter() && sched.poller_stays_away.load(std::memory_order_relaxed)) return true;
+  const std::int64_t timer = next_timer();
+  return timer != 0 && timer - os::now_ns() < soon_ns;
+}
+
 void stop_spinning_with_work(machine* m) noexcept {
   m->spinning = false;
   if (sched.spinning.fetch_sub(1, std::memory_order_seq_cst) <= 0) base::fatal("the count of spinning Ms fell below zero");
+  if (std::exchange(m->back_for_timer, false) && !successor_is_needed()) return;
   // There may be more work where this came from, and until now its submitters saw us spinning and woke nobody.
   wake_processor();
 }

@@ -6,6 +6,7 @@
 #include <weft/detail/park.h>
 
 #include "base/delay.h"
+#include "base/pause.h"
 #include "os/clock.h"
 #include "sched/idle.h"
 #include "sched/lifecycle.h"
@@ -76,6 +77,7 @@ void ready_anywhere(poll::ready_list& list) noexcept {
 }
 
 constexpr std::int64_t short_absence_ns = 100'000;
+constexpr std::int64_t longest_watch_ns = 100'000;
 
 // Somebody is at the poller again, having left it with events.
 void poller_is_back() noexcept {
@@ -96,6 +98,25 @@ bool poll_now(poll::events& found) noexcept {
   sched.polling.store(false, std::memory_order_release);
   count(found);
   return true;
+}
+
+// To come back in time the M sleeps until a little before the next timer is due, and watches clock and network for the rest. If
+// all Ps are busy, there is nothing to come back for. Who wants a spinner meanwhile has one that is awake (poller_watches).
+void watch_until_due(poll::events& found) noexcept {
+  const std::int64_t began = os::now_ns();
+  sched.poller_called.store(false, std::memory_order_relaxed);
+  sched.poller_watches.store(true, std::memory_order_seq_cst);
+  for (;;) {
+    poll::poll(found);
+    if (!found.ready.empty() || sched.poller_called.load(std::memory_order_relaxed)) break;
+    if (sched.idle_ps.load(std::memory_order_relaxed) == 0) break;
+    const std::int64_t when = next_timer();
+    const std::int64_t now = os::now_ns();
+    if (when <= now || now - began > longest_watch_ns) break;
+    for (int i = 0; i < 8; ++i) base::cpu_pause();
+  }
+  sched.poller_watches.store(false, std::memory_order_seq_cst);
+  sched.polls.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -163,20 +184,28 @@ waited wait_for_events(machine* m, poll::events& found) noexcept {
     return waited::called_away;
   }
   poller_is_back();
-  while (found.ready.empty()) {
+  bool watched = false;
+  while (found.ready.empty() && !watched) {
     const std::int64_t when = next_timer();
-    if (when == 0 ? !poll::any_waiter() : when <= os::now_ns()) break;
-    const std::int64_t until = when == 0 ? poll::no_deadline : when;
-    sched.poll_until.store(until, std::memory_order_seq_cst);
+    const std::int64_t now = os::now_ns();
+    if (when == 0 ? !poll::any_waiter() : when <= now) break;
+    const std::int64_t until = when == 0 ? poll::no_deadline : when - poll::usual_delay();
+    watched = until <= now;
+    if (watched) begin_retiring(m);
+    sched.poll_until.store(std::max(until, now), std::memory_order_seq_cst);
     base::delay();
-    // A timer may have come between the look and the announcement, before `when`, and seen "for ever": then it has
+    // A timer may have come between the look and the announcement, before `until`, and seen "for ever": then it has
     // interrupted us.
-    poll::wait_until(until, found);
-    sched.poll_until.store(poll::no_deadline, std::memory_order_seq_cst);
-    sched.poll_waits.fetch_add(1, std::memory_order_relaxed);
+    if (watched) {
+      watch_until_due(found);
+    } else {
+      poll::wait_until(until, found);
+      sched.poll_until.store(poll::no_deadline, std::memory_order_seq_cst);
+      sched.poll_waits.fetch_add(1, std::memory_order_relaxed);
+    }
   }
   if (!found.ready.empty()) sched.poller_left.store(os::now_ns(), std::memory_order_relaxed);
-  begin_retiring(m);
+  if (!watched) begin_retiring(m);
   sched.poll_until.store(0, std::memory_order_seq_cst);
   count(found);
   return waited::in_poller;

@@ -6,7 +6,8 @@
 //
 // An M that leaves the poller with an event for one goroutine takes a P and runs it, and wakes no successor: most often it
 // is back before anything else happens. Until then idle Ps have nobody who waits for events and timers on their behalf. If
-// it did not come back soon the last time, a successor is woken at once; and sysmon watches (see watch_poller()).
+// it did not come back soon the last time, a successor is woken at once; and sysmon watches (see watch_poller()). It is the
+// same for one that leaves for a timer, unless another timer is due soon (see stop_spinning_with_work()).
 #pragma once
 
 #include <cstdint>

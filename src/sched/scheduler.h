@@ -92,6 +92,9 @@ struct scheduler {
   std::atomic<bool> polling{false};               // somebody polls without waiting
   std::atomic<std::int64_t> poller_left{0};       // when the poller was left with events; 0: somebody has been there since
   std::atomic<bool> poller_stays_away{false};     // the last time, that took long
+  // The M in the poller does not sleep: the next timer is nearly due. It is retiring, so it comes by the lock when it is done;
+  // who has left word there calls it.
+  std::atomic<bool> poller_watches{false}, poller_called{false};
   std::atomic<std::uint64_t> polls{0}, poll_waits{0}, poll_events{0}, poll_readied{0}, poll_by_sysmon{0};
   std::atomic<std::uint64_t> stops_in_place{0}, preempt_signals{0}, revoked_running{0}, revoked_blocked{0}, rotations{0};
   std::atomic<bool> sysmon_delivers{false};       // it may have goroutines in its hands
@@ -99,7 +102,7 @@ struct scheduler {
   std::atomic<std::int64_t> mutex_wait_ns{0};     // in mutex::lock(), by those who had to park
   std::atomic<std::int64_t> stop_began{0};        // of the world
   base::time_histogram stopping_times, pause_times;
-  std::atomic<std::uint64_t> machine_wakeups{0}, idle_sleeps{0}, slices_ended{0}, futile_wakes{0}, missed_wakes{0}, world_stops{0}, handoffs{0}, redistributed{0};
+  std::atomic<std::uint64_t> machine_wakeups{0}, idle_sleeps{0}, slices_ended{0}, futile_wakes{0}, missed_wakes{0}, moves{0}, world_stops{0}, handoffs{0}, redistributed{0};
 };
 
 extern scheduler sched;

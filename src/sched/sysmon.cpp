@@ -8,6 +8,7 @@
 #include "sched/last_words.h"
 #include "sched/lifecycle.h"
 #include "sched/netpoll.h"
+#include "sched/placement.h"
 #include "sched/preempt.h"
 #include "sched/queues.h"
 #include "sched/revoke.h"
@@ -34,6 +35,7 @@ constexpr std::int64_t grace = 100'000;          // between asking a goroutine t
 constexpr std::int64_t first_look = 1'000'000;   // after so much of a slice: does it sleep in the kernel?
 constexpr std::int64_t patience = 20'000'000;    // with the factory, before the last spare M is used
 constexpr std::int64_t loose_every = 5'000'000;
+constexpr std::int64_t placement_every = 200'000;
 constexpr std::int64_t limits_every = 1'000'000'000;
 constexpr std::int64_t scavenge_every = 1'000'000'000;
 
@@ -53,6 +55,7 @@ struct watch {
   std::int64_t next_event = 0;   // when a slice ends, or a goroutine that was asked to give way has had its grace
   std::int64_t looked_at_loose = 0;
   std::int64_t looked_at_limits = 0;
+  std::int64_t looked_at_placement = 0;
 };
 
 bool everything_idle() noexcept {
@@ -299,6 +302,13 @@ void watch_poller(watch& w, std::int64_t now) noexcept {
   poll_for_all();
 }
 
+void watch_placement(watch& w, std::int64_t now) noexcept {
+  const std::int32_t busy = sched.procs.load(std::memory_order_acquire) - sched.idle_ps.load(std::memory_order_relaxed);
+  if (busy < 2 || now - w.looked_at_placement < placement_every) return;
+  w.looked_at_placement = now;
+  spread_machines();
+}
+
 void scavenge(watch& w, std::int64_t now) noexcept {
   if (now - w.scavenged < scavenge_every) return;
   w.scavenged = now;
@@ -398,6 +408,7 @@ void sysmon_loop() noexcept {
     watch_loose(w, now);
     rescue(w);
     watch_poller(w, now);
+    watch_placement(w, now);
     scavenge(w, now);
     watch_limits(w, now);
     choose_nap(w, retook);

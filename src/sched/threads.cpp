@@ -12,6 +12,7 @@
 #include <cxxabi.h>
 
 #include "gmp/current.h"
+#include "os/affinity.h"
 #include "os/memory.h"
 #include "sched/idle.h"
 #include "sched/last_words.h"
@@ -146,6 +147,7 @@ void* factory_thread(void*) {
 void* sysmon_thread(void*) {
   factory_requests.sysmon_tid.store(::gettid(), std::memory_order_release);
   name_thread("weft-sysmon", 0);
+  os::ask_for_short_slices();
   sysmon_loop();
 }
 
@@ -171,6 +173,7 @@ void adopt_thread(machine* m) noexcept {
   m->tid = ::gettid();
   m->thread = ::pthread_self();
   m->thread_errno = &errno;
+  m->cpu_word = os::current_cpu_word();
   m->thread_exceptions = abi::__cxa_get_globals();
   m->rng = base::random(static_cast<std::uint64_t>(m->tid) * 7919);
 
