@@ -46,11 +46,6 @@ std::int64_t checked_period(const std::chrono::duration<Rep, Period>& d) {
   return ns;
 }
 
-inline std::int64_t deadline_after_ns(std::int64_t ns) {
-  const std::int64_t now = steady_now_ns();
-  return ns > no_deadline - now ? no_deadline : now + ns;
-}
-
 }  // namespace detail
 
 // Parks the goroutine (on a plain thread: the thread) for at least this long.

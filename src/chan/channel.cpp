@@ -65,14 +65,17 @@ bool release_lock_of_thread(goroutine*, void* c) noexcept {
   return true;
 }
 
+[[gnu::always_inline]] inline void wait_to_send(channel& c, machine* m, void* value) {
+  if (!wait_in(c.senders, c, m, value, detail::wait_reason::chan_send)) [[unlikely]] throw_send_on_closed();
+}
+
 [[gnu::noinline]] void send_locked(channel& c, machine* m, void* value) {
   transfer t;
   switch (begin_send(c, value, t)) {
     case verdict::done:
       return finish_send(c, m, value, t);
     case verdict::blocked:
-      if (wait_in(c.senders, c, m, value, detail::wait_reason::chan_send)) return;
-      break;
+      return wait_to_send(c, m, value);
     case verdict::closed:
       end_section(c, m);
       break;
@@ -229,6 +232,9 @@ void channel_send(chan_core* core, void* value) {
   c.lock.lock();
   if (put_bits(c, value)) return end_section(c, m);
   waiter* peer = c.receivers.front();
+  if (peer == nullptr && c.count.load(std::memory_order_relaxed) == c.capacity && !c.closed.load(std::memory_order_relaxed)) {
+    return wait_to_send(c, m, value);
+  }
   if (peer != nullptr && peer->select == nullptr && c.ops == nullptr) return hand_over(c, m, peer, value);
   send_locked(c, m, value);
 }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include <sys/prctl.h>
+
 namespace weft::os {
 
 inline std::int64_t to_ns(const timespec& ts) noexcept { return std::int64_t{ts.tv_sec} * 1'000'000'000 + ts.tv_nsec; }
@@ -18,6 +20,9 @@ inline void sleep_thread_ns(std::int64_t ns) noexcept {
   timespec ts{.tv_sec = static_cast<time_t>(ns / 1'000'000'000), .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
   ::clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, nullptr);  // returns the error instead of setting errno
 }
+
+// By default the kernel lets a sleeper be late by 50 us, so that it can wake several at a time. Not this thread.
+inline void wake_on_time() noexcept { ::prctl(PR_SET_TIMERSLACK, 1); }
 
 // How long a thread of this process has used a core; 0 if it is gone.
 inline std::int64_t thread_cpu_ns(std::int32_t tid) noexcept {

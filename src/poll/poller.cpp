@@ -7,7 +7,6 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -48,18 +47,9 @@ class wakeup_delay {
 };
 constinit wakeup_delay delay;
 
-// By default the kernel lets a sleeper be late by 50 us, so that it can wake several at a time.
-void be_punctual() noexcept {
-  thread_local bool done = false;
-  if (done) return;
-  ::prctl(PR_SET_TIMERSLACK, 1);
-  done = true;
-}
-
 int sleep_punctually(epoll_event* events, int capacity, std::int64_t deadline_ns) noexcept {
   const std::int64_t timeout = deadline_ns - os::now_ns();
   if (timeout <= 0) return 0;
-  be_punctual();
   const int n = epoll_sleep(events, capacity, timeout);
   if (n == 0) delay.measured(os::now_ns() - deadline_ns);
   return n;

@@ -40,6 +40,12 @@ void wake_processor_slow() noexcept;
   }
 }
 
+// In a section: a goroutine that waited, and is runnable now, goes to the front of this P's queue.
+[[gnu::always_inline]] inline void put_readied(processor* p, goroutine* g) noexcept {
+  if (p->counters.readied.bump_and_sample(gmp::timed_every)) [[unlikely]] gmp::begin_timing(*g);
+  submit_next(p, g);
+}
+
 // Puts a P that nobody owns, and whose queues are empty, into the idle list.
 void put_idle_processor(processor* p) noexcept WEFT_REQUIRES(sched.lock);
 // The P's owner gives it up.

@@ -95,11 +95,6 @@ void ready_from_outside(goroutine* g) noexcept {
 
 }  // namespace
 
-void put_readied(processor* p, goroutine* g) noexcept {
-  if (p->counters.readied.bump_and_sample(gmp::timed_every)) [[unlikely]] gmp::begin_timing(*g);
-  submit_next(p, g);
-}
-
 machine* attend(machine* m) noexcept {
   goroutine* g = m->curg;
   if (g == nullptr) return m;  // on g0: find_work looks by itself

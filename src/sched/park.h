@@ -8,9 +8,6 @@ namespace weft::sched {
 // The running goroutine goes to the back of the global queue. Returns, once it runs again, the M that it is on.
 machine* move_to_global(machine* m, goroutine* g) noexcept;
 
-// In a section: a goroutine that waited, and is runnable now, goes to the front of this P's queue.
-void put_readied(processor* p, goroutine* g) noexcept;
-
 // This thread's stand-in goroutine.
 goroutine* thread_stand_in() noexcept;
 

@@ -1,20 +1,9 @@
 #include "sched/park_in_section.h"
 
 #include "sched/fork.h"
-#include "sched/next.h"
 #include "sched/park.h"
 
 namespace weft::sched {
-
-void park_in_section(machine* m, parked_hook hook, void* arg, detail::wait_reason why) noexcept {
-  wait_and_switch(m, {hook, m->curg, nullptr, arg}, why);
-}
-
-void ready_in_section(machine* m, goroutine* g) noexcept {
-  if (m == nullptr || g->is_thread) return detail::ready(g);
-  gmp::transition(*g, status::waiting, status::runnable);
-  put_readied(m->p, g);
-}
 
 void park_thread_until(detail::commit_fn commit, bool (*expire)(void*) noexcept, void* arg, detail::wait_reason why,
                        std::int64_t deadline_ns) noexcept {

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "sched/idle.h"
+#include "sched/next.h"
 #include "sched/section.h"
 
 namespace weft::sched {
@@ -15,10 +17,16 @@ namespace weft::sched {
 using parked_hook = void (*)(machine* m, goroutine* from, const gmp::after_switch& self) noexcept;
 
 // In the outermost section of the running goroutine, which it ends: returns outside of any section once readied.
-void park_in_section(machine* m, parked_hook hook, void* arg, detail::wait_reason why) noexcept;
+[[gnu::always_inline]] inline void park_in_section(machine* m, parked_hook hook, void* arg, detail::wait_reason why) noexcept {
+  wait_and_switch(m, {hook, m->curg, nullptr, arg}, why);
+}
 
 // As detail::ready(), for who is in a section already. On a plain thread `m` is null.
-void ready_in_section(machine* m, goroutine* g) noexcept;
+[[gnu::always_inline]] inline void ready_in_section(machine* m, goroutine* g) noexcept {
+  if (m == nullptr || g->is_thread) [[unlikely]] return detail::ready(g);
+  gmp::transition(*g, status::waiting, status::runnable);
+  put_readied(m->p, g);
+}
 
 // A plain thread parks until readied, or until the deadline. When that has come, expire(arg) tells whether the wait is
 // over (true), or somebody is about to call ready().

@@ -83,22 +83,6 @@ goroutine* take_stopped() noexcept {
   return g;
 }
 
-bool put_next(processor* p, runnable* r) noexcept {
-  base::delay();
-  // [wake.submit] seq_cst: the work is published before the caller looks for sleepers. The only P has none to look for.
-  runnable* old;
-  if (p->alone) {
-    old = p->runnext.load(std::memory_order_relaxed);
-    p->runnext.store(r, std::memory_order_relaxed);
-  } else {
-    old = p->runnext.exchange(r, std::memory_order_seq_cst);
-  }
-  base::delay();
-  if (old == nullptr) return p->ring.empty();
-  put_last(p, old);
-  return false;
-}
-
 void put_last_overflowing(processor* p, runnable* r) noexcept {
   while (!p->ring.push(r)) {
     if (overflow(p, r)) return;

@@ -1,6 +1,7 @@
 // Putting goroutines into queues and taking them out: runnext, the P's ring, the global queue.
 #pragma once
 
+#include "base/delay.h"
 #include "base/prefetch.h"
 #include "poll/descriptor.h"
 #include "sched/scheduler.h"
@@ -9,14 +10,28 @@ namespace weft::sched {
 
 // [p.owner] The queue functions with a processor argument are for the M that owns it.
 
-// To the front: runs next on this P and inherits the time slice. Whoever stood there goes to the ring. Returns true if
-// it is the only one waiting here.
-bool put_next(processor* p, runnable* r) noexcept;
-
 // To the back of the ring; a full ring moves half of itself, and the newcomer, to the global queue in one batch.
 void put_last_overflowing(processor* p, runnable* r) noexcept;
 [[gnu::always_inline]] inline void put_last(processor* p, runnable* r) noexcept {
   if (!p->ring.push(r)) [[unlikely]] put_last_overflowing(p, r);
+}
+
+// To the front: runs next on this P and inherits the time slice. Whoever stood there goes to the ring. Returns true if
+// it is the only one waiting here.
+[[gnu::always_inline]] inline bool put_next(processor* p, runnable* r) noexcept {
+  base::delay();
+  // [wake.submit] seq_cst: the work is published before the caller looks for sleepers. The only P has none to look for.
+  runnable* old;
+  if (p->alone) {
+    old = p->runnext.load(std::memory_order_relaxed);
+    p->runnext.store(r, std::memory_order_relaxed);
+  } else {
+    old = p->runnext.exchange(r, std::memory_order_seq_cst);
+  }
+  base::delay();
+  if (old == nullptr) return p->ring.empty();
+  put_last(p, old);
+  return false;
 }
 
 // To the global queue, for those without a P and for preempted goroutines.

@@ -8,24 +8,28 @@
 #include <cstdint>
 #include <vector>
 
+#include "support/build.h"
+
 namespace {
 
 weft::runtime::sched_stats stats() { return weft::runtime::read_sched_stats(); }
 
+constexpr std::uint64_t leaves = test::under_sanitizer ? 10'000 : 100'000;
+
 // The sum of the leaves' numbers, by way of channels.
-void node(weft::chan<std::uint64_t> parent, std::uint64_t first, std::uint64_t leaves) {
-  if (leaves == 1) return parent.send(first);
+void node(weft::chan<std::uint64_t> parent, std::uint64_t first, std::uint64_t size) {
+  if (size == 1) return parent.send(first);
   weft::chan<std::uint64_t> children;
-  const std::uint64_t part = leaves / 10;
+  const std::uint64_t part = size / 10;
   for (std::uint64_t i = 0; i < 10; ++i) weft::go(node, children, first + i * part, part);
   std::uint64_t sum = 0;
   for (int i = 0; i < 10; ++i) sum += *children.recv();
   parent.send(sum);
 }
 
-std::uint64_t tree(std::uint64_t leaves) {
+std::uint64_t tree(std::uint64_t size) {
   weft::chan<std::uint64_t> result;
-  weft::go(node, result, 0, leaves);
+  weft::go(node, result, 0, size);
   return *result.recv();
 }
 
@@ -36,11 +40,11 @@ TEST_P(depth_first, is_how_a_tree_is_walked) {
   weft::run(
       [] {
         const auto before = stats();
-        EXPECT_EQ(tree(100'000), 100'000ull * 99'999 / 2);
+        EXPECT_EQ(tree(leaves), leaves * (leaves - 1) / 2);
         const auto after = stats();
-        EXPECT_GT(after.depth_first - before.depth_first, 1'000u);
-        // Oldest first, most of the 11,111 that wait for others would wait at the same time.
-        EXPECT_LT(after.stacks_total - before.stacks_total, 5'000u);
+        EXPECT_GT(after.depth_first - before.depth_first, leaves / 100);
+        // Oldest first, most of those that wait for others, a ninth of the leaves, would wait at the same time.
+        EXPECT_LT(after.stacks_total - before.stacks_total, leaves / 20);
       },
       {.procs = GetParam()});
 }
@@ -59,7 +63,7 @@ TEST_P(depth_first, does_not_starve_what_is_older) {
             wg.done();
           });
         }
-        weft::go([&] {
+        weft::future<void> parent = weft::async([&] {
           // For ever children to go before the others.
           while (!stop) {
             weft::chan<int> done;
@@ -69,6 +73,7 @@ TEST_P(depth_first, does_not_starve_what_is_older) {
         });
         wg.wait();
         stop = true;
+        parent.get();
         EXPECT_EQ(ran, 100);
       },
       {.procs = GetParam()});
