@@ -55,6 +55,7 @@ struct processor {
   detail::wait_reason last_wait = detail::wait_reason::none;  // what the last goroutine that parked here waits for
   std::uint32_t look_at = 0;                         // when `picks` gets here: see sched/queues.h
   bool went_deep = false;                            // a child was taken before older ones: see take_newest_child()
+  std::int64_t turn_of_global = 0;                   // when the global queue had its last turn (coarse clock)
   std::uint32_t runnext_streak = 0;                  // choices in a row that came from runnext
   std::uint32_t record_count = 0;
   detail::record* records = nullptr;                 // free spawn records
@@ -73,6 +74,7 @@ struct processor {
 
   // -- written by others, read by the owner at every switch --
   alignas(64) std::atomic<bool> attention{false};          // end of slice, or stop: take the slow path
+  std::atomic<bool> crowded{false};                        // its M shares a core with another: see sched/placement.h
 
   // -- both --
   alignas(64) std::atomic<detail::runnable*> runnext{nullptr};

@@ -8,6 +8,7 @@
 #include "os/clock.h"
 #include "sched/idle.h"
 #include "sched/netpoll.h"
+#include "sched/placement.h"
 #include "sched/queues.h"
 #include "sched/revoke.h"
 #include "sched/steal.h"
@@ -144,6 +145,7 @@ bool sleep_in_poller(machine* m) noexcept {
 void sleep_unless_work_appeared(machine* m, bool spared) noexcept {
   if (m->spinning) {
     m->spinning = false;
+    m->back_for_timer = false;
     if (spared) {
       sched.futile.store(true, std::memory_order_seq_cst);
       sched.futile_wakes.fetch_add(1, std::memory_order_relaxed);
@@ -179,6 +181,7 @@ runnable* find_work(machine* m) noexcept {
       continue;
     }
     if (p->attention.load(std::memory_order_relaxed)) end_slice(p);
+    if (p->crowded.load(std::memory_order_relaxed)) leave_crowd(p);
     std::int64_t now = 0;
     const bool timers_ran = run_timers(p, now);
     // Not before those whose time has come: it may be for them that the P was taken from the one that is next there.

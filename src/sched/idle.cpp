@@ -8,7 +8,6 @@
 #include "gmp/current.h"
 #include "os/affinity.h"
 #include "os/clock.h"
-#include "poll/descriptor.h"
 #include "sched/find_work.h"
 #include "sched/preempt.h"
 #include "sched/queues.h"
@@ -145,6 +144,7 @@ void wake_processor_slow() noexcept {
       put_idle_processor(p);
       if (sched.retiring.load(std::memory_order_relaxed) != 0) {
         sched.spinner_wanted = true;
+        sched.poller_called.store(true, std::memory_order_relaxed);  // if it is the one that is about to watch
       } else {
         request_spinning_machine();
       }
@@ -167,8 +167,7 @@ void become_spinning(machine* m) noexcept {
 // For an M that has left the poller for a timer: whether another is needed before it is back, which most often is soon.
 // [wake.idle] This is the look again of who was counted as a spinner.
 static bool successor_is_needed() noexcept {
-  if (any_work()) return true;
-  if (poll::any_waiter() && sched.poller_stays_away.load(std::memory_order_relaxed)) return true;
+  if (any_work() || sched.poller_stays_away.load(std::memory_order_relaxed)) return true;
   const std::int64_t timer = next_timer();
   return timer != 0 && timer - os::now_ns() < soon_ns;
 }

@@ -79,7 +79,7 @@ void ready_anywhere(poll::ready_list& list) noexcept {
 constexpr std::int64_t short_absence_ns = 100'000;
 constexpr std::int64_t longest_watch_ns = 100'000;
 
-// Somebody is at the poller again, having left it with events.
+// Somebody is at the poller again.
 void poller_is_back() noexcept {
   const std::int64_t left = sched.poller_left.load(std::memory_order_relaxed);
   if (left == 0) return;
@@ -104,7 +104,6 @@ bool poll_now(poll::events& found) noexcept {
 // all Ps are busy, there is nothing to come back for. Who wants a spinner meanwhile has one that is awake (poller_watches).
 void watch_until_due(poll::events& found) noexcept {
   const std::int64_t began = os::now_ns();
-  sched.poller_called.store(false, std::memory_order_relaxed);
   sched.poller_watches.store(true, std::memory_order_seq_cst);
   for (;;) {
     poll::poll(found);
@@ -191,7 +190,10 @@ waited wait_for_events(machine* m, poll::events& found) noexcept {
     if (when == 0 ? !poll::any_waiter() : when <= now) break;
     const std::int64_t until = when == 0 ? poll::no_deadline : when - poll::usual_delay();
     watched = until <= now;
-    if (watched) begin_retiring(m);
+    if (watched) {
+      sched.poller_called.store(false, std::memory_order_relaxed);
+      begin_retiring(m);
+    }
     sched.poll_until.store(std::max(until, now), std::memory_order_seq_cst);
     base::delay();
     // A timer may have come between the look and the announcement, before `until`, and seen "for ever": then it has
@@ -204,7 +206,7 @@ waited wait_for_events(machine* m, poll::events& found) noexcept {
       sched.poll_waits.fetch_add(1, std::memory_order_relaxed);
     }
   }
-  if (!found.ready.empty()) sched.poller_left.store(os::now_ns(), std::memory_order_relaxed);
+  sched.poller_left.store(os::now_ns(), std::memory_order_relaxed);
   if (!watched) begin_retiring(m);
   sched.poll_until.store(0, std::memory_order_seq_cst);
   count(found);

@@ -1,44 +1,56 @@
 #include "sched/placement.h"
 
+#include "gmp/current.h"
 #include "os/affinity.h"
-#include "sched/scheduler.h"
 
 namespace weft::sched {
 namespace {
 
-// Of the M that owns P i and runs; null if there is none. The lock keeps it from giving up the P, and its thread from ending.
-const machine* running_machine(int i) noexcept WEFT_REQUIRES(sched.lock) {
-  const processor* p = processor_at(i);
-  if (p->state.load(std::memory_order_acquire) != processor_state::running) return nullptr;
+constexpr int unknown = -1;
+
+// The core of the M that owns P i and runs goroutines there. Under the lock, the M cannot give up the P, and its thread not end.
+int core_of(const processor* p) noexcept WEFT_REQUIRES(sched.lock) {
+  if (p->state.load(std::memory_order_acquire) != processor_state::running) return unknown;
   const machine* m = p->owner.load(std::memory_order_acquire);
-  return m != nullptr && m->cpu_word != nullptr ? m : nullptr;
+  if (m == nullptr || m->cpu_word == nullptr || m->revoked.load(std::memory_order_relaxed) != gmp::p_attached) return unknown;
+  return static_cast<int>(__atomic_load_n(m->cpu_word, __ATOMIC_RELAXED));
 }
 
-struct crowding {
-  os::cpu_mask taken{};
-  const machine* second = nullptr;  // on a core of another
-};
-
-crowding look() noexcept WEFT_REQUIRES(sched.lock) {
-  crowding c;
+// Calls visit(p, core) for each P whose M runs.
+template <class Visit>
+void for_each_core(Visit visit) noexcept WEFT_REQUIRES(sched.lock) {
   const int procs = sched.procs.load(std::memory_order_acquire);
   for (int i = 0; i < procs; ++i) {
-    const machine* m = running_machine(i);
-    if (m == nullptr) continue;
-    const auto cpu = static_cast<int>(__atomic_load_n(m->cpu_word, __ATOMIC_RELAXED));
-    if (os::contains(c.taken, cpu)) c.second = m;
-    os::add(c.taken, cpu);
+    processor* p = processor_at(i);
+    if (const int core = core_of(p); core != unknown) visit(p, core);
   }
-  return c;
 }
 
 }  // namespace
 
-void spread_machines() noexcept {
+void find_crowded() noexcept {
   base::lock_guard guard(sched.lock);
-  if (sched.stopping.load(std::memory_order_relaxed)) return;
-  const crowding c = look();
-  if (c.second != nullptr && os::move_off(c.second->tid, c.taken)) sched.moves.fetch_add(1, std::memory_order_relaxed);
+  os::cpu_mask taken{};
+  for_each_core([&](processor* p, int core) {
+    if (os::contains(taken, core)) p->crowded.store(true, std::memory_order_relaxed);
+    os::add(taken, core);
+  });
+}
+
+void leave_crowd(processor* p) noexcept {
+  p->crowded.store(false, std::memory_order_relaxed);
+  if (gmp::current_machine()->locked_g != nullptr) return;  // its goroutine may want to be where it is
+  os::cpu_mask taken{};
+  bool still = false;
+  {
+    base::lock_guard guard(sched.lock);
+    const int here = core_of(p);
+    for_each_core([&](const processor* other, int core) {
+      still |= other != p && core == here;
+      os::add(taken, core);
+    });
+  }
+  if (still && os::move_off(0, taken)) sched.moves.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace weft::sched

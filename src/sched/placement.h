@@ -1,10 +1,16 @@
-// Ms on cores.
+// Ms on cores. Two Ms that have Ps may share a core, though another is idle: the kernel notices at its next tick, or some ticks
+// later. sysmon looks for such pairs, and one of the two goes elsewhere itself, at its next look around: a thread's set of cores
+// is its own matter, which user code may change too.
 #pragma once
+
+#include "sched/scheduler.h"
 
 namespace weft::sched {
 
-// Two Ms that have Ps share a core, though there are others: the kernel notices at its next tick, or some ticks later. Moves one
-// of them to a core where no M with a P is. For sysmon.
-void spread_machines() noexcept;
+// sysmon: tells one P of each such pair (processor::crowded).
+void find_crowded() noexcept;
+
+// The M of that P: moves its thread to a core where no M with a P is, if it is still so and there is one.
+void leave_crowd(processor* p) noexcept;
 
 }  // namespace weft::sched

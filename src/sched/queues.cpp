@@ -20,6 +20,7 @@ constexpr std::uint32_t breadth = 32;
 // Meanwhile the global queue has its turn less often than at every 61st choice: what comes from there is most likely the root
 // of another tree, and those that were begun here would wait with their stacks until it is done.
 constexpr std::uint32_t deep_fairness_ticks = 64 * fairness_ticks;
+constexpr std::int64_t deep_fairness_ns = 5'000'000;
 
 void end_slice_for_backlog(processor* p) noexcept {
   p->attention.store(true, std::memory_order_relaxed);
@@ -111,11 +112,21 @@ runnable* take_newest_child(processor* p, goroutine* parent) noexcept {
   return nullptr;
 }
 
+// Whether the global queue is to have its turn at this choice. After a child went before older ones the turns are rarer, but
+// choices that take long do not make them so.
+static bool is_turn_of_global(processor* p, std::uint32_t picks) noexcept {
+  if (picks % fairness_ticks != 0) return false;
+  const std::int64_t now = sched.coarse_now.load(std::memory_order_relaxed);
+  if (std::exchange(p->went_deep, false) && picks % deep_fairness_ticks != 0 && now - p->turn_of_global < deep_fairness_ns) return false;
+  p->turn_of_global = now;
+  return sched.global_size.load(std::memory_order_relaxed) != 0;
+}
+
 bool look_around(processor* p, std::uint32_t picks) noexcept {
+  if (p->crowded.load(std::memory_order_relaxed)) [[unlikely]] return true;
   const std::int64_t timer = p->timers.next_when();  // 0: there is none
   if (timer != 0 && timer <= os::now_ns()) return true;
-  const std::uint32_t global_ticks = std::exchange(p->went_deep, false) ? deep_fairness_ticks : fairness_ticks;
-  if (picks % global_ticks == 0 && sched.global_size.load(std::memory_order_relaxed) != 0) return true;
+  if (is_turn_of_global(p, picks)) return true;
   if (picks % network_ticks == 0 && poll::any_waiter()) return true;
   const std::uint32_t next = std::min(fairness_ticks - picks % fairness_ticks, network_ticks - picks % network_ticks);
   p->look_at = picks + (timer != 0 ? std::min(timer_ticks, next) : next);

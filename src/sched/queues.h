@@ -84,7 +84,7 @@ inline constexpr std::uint32_t network_ticks = 1024;
 [[gnu::noinline]] runnable* take_newest_child(processor* p, goroutine* parent) noexcept;
 
 // At the choices for which p->look_at was set: whether something else goes before the P's own queue. Every 61st time the global
-// queue, if it has something; a timer that is due; now and then the network. Says when to look again.
+// queue, if it has something; a timer that is due; now and then the network; a crowded core. Says when to look again.
 [[gnu::noinline]] bool look_around(processor* p, std::uint32_t picks) noexcept;
 
 // The P's next choice is to look around: its first timer was set. By the owner.

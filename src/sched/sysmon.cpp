@@ -306,7 +306,7 @@ void watch_placement(watch& w, std::int64_t now) noexcept {
   const std::int32_t busy = sched.procs.load(std::memory_order_acquire) - sched.idle_ps.load(std::memory_order_relaxed);
   if (busy < 2 || now - w.looked_at_placement < placement_every) return;
   w.looked_at_placement = now;
-  spread_machines();
+  find_crowded();
 }
 
 void scavenge(watch& w, std::int64_t now) noexcept {

@@ -200,6 +200,7 @@ void stop_for_world(machine* m) noexcept {
     if (!sched.stopping.load(std::memory_order_relaxed)) return;
     if (m->spinning) {
       m->spinning = false;
+      m->back_for_timer = false;
       sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
     }
     begin_retiring(m);
