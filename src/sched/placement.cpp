@@ -39,7 +39,8 @@ void find_crowded() noexcept {
 
 void leave_crowd(processor* p) noexcept {
   p->crowded.store(false, std::memory_order_relaxed);
-  if (gmp::current_machine()->locked_g != nullptr) return;  // its goroutine may want to be where it is
+  if (gmp::current_machine()->locked_g != nullptr) return;      // its goroutine may want to be where it is
+  if (p->last_wait == detail::wait_reason::io_wait) return;  // who is at the other end may need the other cores
   os::cpu_mask taken{};
   bool still = false;
   {
