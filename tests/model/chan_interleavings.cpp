@@ -1,7 +1,7 @@
 // Channel and select, in all orders: two or three parties, each a short list of steps, on channels of capacity 0 to 2.
-// With one P a goroutine runs until it waits, so a schedule is the order in which a conductor lets the parties take
-// their steps: every order is played. What must come out is told by a model of a channel that knows nothing of locks
-// and goroutines.
+// With one P, and without preemption, a goroutine runs until it waits, so a schedule is the order in which a conductor
+// lets the parties take their steps: every order is played. What must come out is told by a model of a channel that knows
+// nothing of locks and goroutines.
 //
 // The conductor opens a party's gate; the party takes one step, which may block; then the conductor yields until
 // nothing moves. A party that blocks in a step takes its next one only after that step is over and its gate is opened
@@ -22,6 +22,7 @@
 
 #include "support/build.h"
 #include "support/chan_places.h"
+#include "support/without_preemption.h"
 
 namespace {
 

@@ -13,6 +13,7 @@
 
 #include "support/await.h"
 #include "support/subprocess.h"
+#include "support/without_preemption.h"
 
 namespace {
 
