@@ -21,8 +21,15 @@ inline void sleep_thread_ns(std::int64_t ns) noexcept {
   ::clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, nullptr);  // returns the error instead of setting errno
 }
 
-// By default the kernel lets a sleeper be late by 50 us, so that it can wake several at a time. Not this thread.
-inline void wake_on_time() noexcept { ::prctl(PR_SET_TIMERSLACK, 1); }
+// By default the kernel lets a sleeper be late by 50 us, so that it can wake several at a time. Not this thread, for as long as
+// this object lives: afterwards the thread may run code that sleeps in crowds.
+class punctual {
+ public:
+  punctual() noexcept { ::prctl(PR_SET_TIMERSLACK, 1); }
+  ~punctual() { ::prctl(PR_SET_TIMERSLACK, 0); }  // the default
+  punctual(const punctual&) = delete;
+  punctual& operator=(const punctual&) = delete;
+};
 
 // How long a thread of this process has used a core; 0 if it is gone.
 inline std::int64_t thread_cpu_ns(std::int32_t tid) noexcept {

@@ -50,6 +50,7 @@ constinit wakeup_delay delay;
 int sleep_punctually(epoll_event* events, int capacity, std::int64_t deadline_ns) noexcept {
   const std::int64_t timeout = deadline_ns - os::now_ns();
   if (timeout <= 0) return 0;
+  const os::punctual scope;
   const int n = epoll_sleep(events, capacity, timeout);
   if (n == 0) delay.measured(os::now_ns() - deadline_ns);
   return n;

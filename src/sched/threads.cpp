@@ -13,7 +13,6 @@
 
 #include "gmp/current.h"
 #include "os/affinity.h"
-#include "os/clock.h"
 #include "os/memory.h"
 #include "sched/idle.h"
 #include "sched/last_words.h"
@@ -87,7 +86,6 @@ void* machine_thread(void* argument) {
   adopt_thread(m);
   gmp::set_current_machine(m);
   name_thread("weft-m", m->id);
-  os::wake_on_time();
   if (!spinning) spare_is_there();
   if (!spinning || !begin_spinning(m)) sleep_machine(m);
   schedule_until_end(m);
