@@ -52,7 +52,8 @@ struct processor {
   // -- the owner's --
   std::int32_t id = 0;
   bool alone = false;                                // there is no other P: nobody steals from this one
-  detail::wait_reason last_wait = detail::wait_reason::none;  // what the last goroutine that parked here waits for
+  // What the last goroutine that parked here waits for. An M whose P was taken during a call may look at it.
+  base::peekable_value<detail::wait_reason> last_wait{detail::wait_reason::none};
   std::uint32_t look_at = 0;                         // when `picks` gets here: see sched/queues.h
   bool went_deep = false;                            // a child was taken before older ones: see take_newest_child()
   std::int64_t turn_of_global = 0;                   // when the global queue had its last turn (coarse clock)

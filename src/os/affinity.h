@@ -1,4 +1,4 @@
-// Which cores a thread may use.
+// Which cores a thread may use, where it is, and how soon it has its turn.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ bool keep_off(pid_t tid, int cpu, cpu_mask& before) noexcept;
 void add(cpu_mask& mask, int cpu) noexcept;
 bool contains(const cpu_mask& mask, int cpu) noexcept;
 
-// Moves a thread of this process (0: the calling one) to a core that is not in `taken`, if there is one that it may use. False: there is none.
+// Moves a thread of this process (0: the calling one) to a core that is not in `taken`. False: it may use none.
 bool move_off(pid_t tid, const cpu_mask& taken) noexcept;
 
 // Where others can read on which core the calling thread is, or was when it ran last; null if the system does not tell.

@@ -8,7 +8,8 @@ namespace {
 
 constexpr int unknown = -1;
 
-// The core of the M that owns P i and runs goroutines there. Under the lock, the M cannot give up the P, and its thread not end.
+// The core of the M that owns the P and runs goroutines there. With the lock held its thread cannot end: it would have to give
+// up the P first.
 int core_of(const processor* p) noexcept WEFT_REQUIRES(sched.lock) {
   if (p->state.load(std::memory_order_acquire) != processor_state::running) return unknown;
   const machine* m = p->owner.load(std::memory_order_acquire);
@@ -39,7 +40,7 @@ void find_crowded() noexcept {
 
 void leave_crowd(processor* p) noexcept {
   p->crowded.store(false, std::memory_order_relaxed);
-  if (gmp::current_machine()->locked_g != nullptr) return;      // its goroutine may want to be where it is
+  if (gmp::current_machine()->locked_g != nullptr) return;   // its goroutine may want to be where it is
   if (p->last_wait == detail::wait_reason::io_wait) return;  // who is at the other end may need the other cores
   os::cpu_mask taken{};
   bool still = false;

@@ -117,7 +117,8 @@ runnable* take_newest_child(processor* p, goroutine* parent) noexcept {
 static bool is_turn_of_global(processor* p, std::uint32_t picks) noexcept {
   if (picks % fairness_ticks != 0) return false;
   const std::int64_t now = sched.coarse_now.load(std::memory_order_relaxed);
-  if (std::exchange(p->went_deep, false) && picks % deep_fairness_ticks != 0 && now - p->turn_of_global < deep_fairness_ns) return false;
+  const bool deep = std::exchange(p->went_deep, false);
+  if (deep && picks % deep_fairness_ticks != 0 && now - p->turn_of_global < deep_fairness_ns) return false;
   p->turn_of_global = now;
   return sched.global_size.load(std::memory_order_relaxed) != 0;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/build.h"
+#include "support/one_slice.h"
 
 namespace {
 
@@ -82,15 +83,18 @@ TEST_P(depth_first, does_not_starve_what_is_older) {
 TEST(few_goroutines, run_oldest_first_but_for_the_last) {
   weft::run(
       [] {
-        std::vector<int> order;
-        weft::chan<int> done;
-        for (int i = 0; i < 10; ++i) {
-          weft::go([&order, done, i]() mutable {
-            order.push_back(i);
-            done.send(i);
-          });
-        }
-        for (int i = 0; i < 10; ++i) done.recv();
+        const auto order = test::in_one_slice([] {
+          std::vector<int> order;
+          weft::chan<int> done;
+          for (int i = 0; i < 10; ++i) {
+            weft::go([&order, done, i]() mutable {
+              order.push_back(i);
+              done.send(i);
+            });
+          }
+          for (int i = 0; i < 10; ++i) done.recv();
+          return order;
+        });
         EXPECT_EQ(order, (std::vector<int>{9, 0, 1, 2, 3, 4, 5, 6, 7, 8}));
       },
       {.procs = 1});

@@ -20,6 +20,7 @@
 
 #include "support/await.h"
 #include "support/build.h"
+#include "support/one_slice.h"
 
 namespace {
 
@@ -258,10 +259,13 @@ TEST_P(joined_in_place, by_a_wait_group_or_a_group_too) {
 TEST(joined_in_place_order, is_the_usual_one_where_many_are_waited_for) {
   weft::run(
       [] {
-        std::vector<int> order;
-        weft::wait_group wg;
-        for (int i = 0; i < 10; ++i) wg.go([&, i] { order.push_back(i); });
-        wg.wait();
+        const auto order = test::in_one_slice([] {
+          std::vector<int> order;
+          weft::wait_group wg;
+          for (int i = 0; i < 10; ++i) wg.go([&, i] { order.push_back(i); });
+          wg.wait();
+          return order;
+        });
         EXPECT_EQ(order, (std::vector<int>{9, 0, 1, 2, 3, 4, 5, 6, 7, 8}));
       },
       {.procs = 1});
