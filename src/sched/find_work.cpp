@@ -144,14 +144,12 @@ bool sleep_in_poller(machine* m) noexcept {
 // M awake, and for a while nobody is woken for one; sysmon watches that none is left standing.
 void sleep_unless_work_appeared(machine* m, bool spared) noexcept {
   if (m->spinning) {
-    m->spinning = false;
-    m->back_for_timer = false;
     if (spared) {
       sched.futile.store(true, std::memory_order_seq_cst);
       sched.futile_wakes.fetch_add(1, std::memory_order_relaxed);
     }
     base::delay();
-    if (sched.spinning.fetch_sub(1, std::memory_order_seq_cst) <= 0) base::fatal("the count of spinning Ms fell below zero");
+    end_spinning(m);
   }
   base::delay();
   // Submitters publish with a read-modify-write of runnext; whom that displaces goes to the ring with a plain store. So who

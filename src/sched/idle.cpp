@@ -110,6 +110,12 @@ static void keep_off_this_core(machine* m) noexcept {
   if (m->last_cpu == here) m->kept_off = os::keep_off(m->tid, here, m->cpus);
 }
 
+// For the next M that comes by the lock, and for the one that watches in the poller, or is about to.
+static void leave_word() noexcept WEFT_REQUIRES(sched.lock) {
+  sched.spinner_wanted = true;
+  sched.poller_called.store(true, std::memory_order_relaxed);
+}
+
 void wake_processor_slow() noexcept {
   std::int32_t nobody = 0;
   if (!sched.spinning.compare_exchange_strong(nobody, 1, std::memory_order_seq_cst)) return;
@@ -127,8 +133,7 @@ void wake_processor_slow() noexcept {
       sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
     } else if (sched.poller_watches.load(std::memory_order_seq_cst)) {
       put_idle_processor(p);
-      sched.spinner_wanted = true;
-      sched.poller_called.store(true, std::memory_order_relaxed);
+      leave_word();
     } else if ((woken = take_idle_machine(wish)) != nullptr) {
       woken->spinning = true;
       woken->next_p = p;
@@ -143,8 +148,7 @@ void wake_processor_slow() noexcept {
       // spinner that is counted already).
       put_idle_processor(p);
       if (sched.retiring.load(std::memory_order_relaxed) != 0) {
-        sched.spinner_wanted = true;
-        sched.poller_called.store(true, std::memory_order_relaxed);  // if it is the one that is about to watch
+        leave_word();
       } else {
         request_spinning_machine();
       }
@@ -172,10 +176,16 @@ static bool successor_is_needed() noexcept {
   return timer != 0 && timer - os::now_ns() < soon_ns;
 }
 
-void stop_spinning_with_work(machine* m) noexcept {
+void end_spinning(machine* m) noexcept {
   m->spinning = false;
+  m->back_for_timer = false;
   if (sched.spinning.fetch_sub(1, std::memory_order_seq_cst) <= 0) base::fatal("the count of spinning Ms fell below zero");
-  if (std::exchange(m->back_for_timer, false) && !successor_is_needed()) return;
+}
+
+void stop_spinning_with_work(machine* m) noexcept {
+  const bool for_timer = m->back_for_timer;
+  end_spinning(m);
+  if (for_timer && !successor_is_needed()) return;
   // There may be more work where this came from, and until now its submitters saw us spinning and woke nobody.
   wake_processor();
 }

@@ -61,6 +61,8 @@ bool take_this_idle_processor(processor* p) noexcept WEFT_REQUIRES(sched.lock);
 void acquire(machine* m, processor* p) noexcept;
 
 void become_spinning(machine* m) noexcept;
+// It is no spinner any more. Whoever relied on it must be looked after by the caller.
+void end_spinning(machine* m) noexcept;
 // A spinner found work. If it was the last one, somebody else must look from now on.
 void stop_spinning_with_work(machine* m) noexcept;
 

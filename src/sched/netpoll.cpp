@@ -104,6 +104,7 @@ bool poll_now(poll::events& found) noexcept {
 // all Ps are busy, there is nothing to come back for. Who wants a spinner meanwhile has one that is awake (poller_watches).
 void watch_until_due(poll::events& found) noexcept {
   const std::int64_t began = os::now_ns();
+  sched.poll_until.store(began, std::memory_order_seq_cst);  // no timer needs to interrupt this
   sched.poller_watches.store(true, std::memory_order_seq_cst);
   for (;;) {
     poll::poll(found);
@@ -183,31 +184,26 @@ waited wait_for_events(machine* m, poll::events& found) noexcept {
     return waited::called_away;
   }
   poller_is_back();
-  bool watched = false;
-  while (found.ready.empty() && !watched) {
+  bool nearly_due = false;
+  while (found.ready.empty()) {
     const std::int64_t when = next_timer();
     const std::int64_t now = os::now_ns();
     if (when == 0 ? !poll::any_waiter() : when <= now) break;
     const std::int64_t until = when == 0 ? poll::no_deadline : when - poll::usual_delay();
-    watched = until <= now;
-    if (watched) {
-      sched.poller_called.store(false, std::memory_order_relaxed);
-      begin_retiring(m);
-    }
-    sched.poll_until.store(std::max(until, now), std::memory_order_seq_cst);
+    nearly_due = until <= now;
+    if (nearly_due) break;
+    sched.poll_until.store(until, std::memory_order_seq_cst);
     base::delay();
     // A timer may have come between the look and the announcement, before `until`, and seen "for ever": then it has
     // interrupted us.
-    if (watched) {
-      watch_until_due(found);
-    } else {
-      poll::wait_until(until, found);
-      sched.poll_until.store(poll::no_deadline, std::memory_order_seq_cst);
-      sched.poll_waits.fetch_add(1, std::memory_order_relaxed);
-    }
+    poll::wait_until(until, found);
+    sched.poll_until.store(poll::no_deadline, std::memory_order_seq_cst);
+    sched.poll_waits.fetch_add(1, std::memory_order_relaxed);
   }
+  sched.poller_called.store(false, std::memory_order_relaxed);
+  begin_retiring(m);
+  if (nearly_due) watch_until_due(found);
   sched.poller_left.store(os::now_ns(), std::memory_order_relaxed);
-  if (!watched) begin_retiring(m);
   sched.poll_until.store(0, std::memory_order_seq_cst);
   count(found);
   return waited::in_poller;

@@ -198,11 +198,7 @@ void stop_for_world(machine* m) noexcept {
   {
     base::lock_guard guard(sched.lock);
     if (!sched.stopping.load(std::memory_order_relaxed)) return;
-    if (m->spinning) {
-      m->spinning = false;
-      m->back_for_timer = false;
-      sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
-    }
+    if (m->spinning) end_spinning(m);
     begin_retiring(m);
     hand_in(std::exchange(m->p, nullptr));
   }
