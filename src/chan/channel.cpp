@@ -19,22 +19,31 @@ bool release_lock_of_thread(goroutine*, void* c) noexcept {
   return true;
 }
 
-// With the lock held, in the section of `m`. True: an element was handed over. False: the channel was closed.
-[[gnu::noinline]] bool wait_in(wait_queue& queue, channel& c, machine* m, void* value,
-                               detail::wait_reason why) noexcept {
+// With the lock held. True: an element was handed over. False: the channel was closed.
+
+waiter waiter_for(goroutine* g, void* value) noexcept {
   waiter w;
-  w.g = m != nullptr ? m->curg : detail::self();
+  w.g = g;
   w.value = value;
   w.select = nullptr;
   w.delivered = false;
+  return w;
+}
+
+// In the outermost section of `m`.
+[[gnu::noinline]] bool wait_in(wait_queue& queue, channel& c, machine* m, void* value, detail::wait_reason why) noexcept {
+  waiter w = waiter_for(m->curg, value);
   queue.push(w);
-  if (c.clock != nullptr) [[unlikely]]
-    waiters_changed(c);
-  if (m != nullptr) {
-    sched::park_in_section(m, &release_lock, &c, why);
-  } else {
-    detail::park(&release_lock_of_thread, &c, why);
-  }
+  if (c.clock != nullptr) [[unlikely]] waiters_changed(c);
+  sched::park_in_section(m, &release_lock, &c, why);
+  return w.delivered;
+}
+
+bool wait_on_thread(wait_queue& queue, channel& c, void* value, detail::wait_reason why) noexcept {
+  waiter w = waiter_for(detail::self(), value);
+  queue.push(w);
+  if (c.clock != nullptr) waiters_changed(c);
+  detail::park(&release_lock_of_thread, &c, why);
   return w.delivered;
 }
 
@@ -45,28 +54,15 @@ bool release_lock_of_thread(goroutine*, void* c) noexcept {
 
 // All of these: with the lock held, in the section of `m`; both end here.
 
-// Bits, from one frame to the other: `peer` is the first in its queue and no select.
-[[gnu::noinline]] void hand_over(channel& c, machine* m, waiter* peer, const void* value) noexcept {
-  const std::uint32_t size = c.element_size;
-  c.receivers.pop_front(*peer);
-  c.lock.unlock();
-  copy_bits(peer->value, value, size);
-  serve_in_section(m, peer);
-  if (m != nullptr) sched::leave(m);
-}
-
-[[gnu::noinline]] bool take_over(channel& c, machine* m, waiter* peer, void* to) noexcept {
-  const std::uint32_t size = c.element_size;
-  c.senders.pop_front(*peer);
-  c.lock.unlock();
-  copy_bits(to, peer->value, size);
-  serve_in_section(m, peer);
-  if (m != nullptr) sched::leave(m);
-  return true;
-}
-
 [[gnu::always_inline]] inline void wait_to_send(channel& c, machine* m, void* value) {
-  if (!wait_in(c.senders, c, m, value, detail::wait_reason::chan_send)) [[unlikely]] throw_send_on_closed();
+  constexpr auto why = detail::wait_reason::chan_send;
+  const bool sent = m != nullptr ? wait_in(c.senders, c, m, value, why) : wait_on_thread(c.senders, c, value, why);
+  if (!sent) [[unlikely]] throw_send_on_closed();
+}
+
+bool wait_to_recv(channel& c, machine* m, void* to) noexcept {
+  constexpr auto why = detail::wait_reason::chan_receive;
+  return m != nullptr ? wait_in(c.receivers, c, m, to, why) : wait_on_thread(c.receivers, c, to, why);
 }
 
 [[gnu::noinline]] void send_locked(channel& c, machine* m, void* value) {
@@ -96,12 +92,84 @@ bool release_lock_of_thread(goroutine*, void* c) noexcept {
         sched::ensure_started();
         return detail::channel_recv(&c, to);
       }
-      return wait_in(c.receivers, c, m, to, detail::wait_reason::chan_receive);
+      return wait_to_recv(c, m, to);
     case verdict::closed:
       break;
   }
   end_section(c, m);
   return false;
+}
+
+// ---- the usual cases of goroutines, each with a short way of its own; all in the outermost section ----
+
+// Bits, from one frame to the other: `peer` is the first in its queue and no select.
+[[gnu::always_inline]] inline void hand_over(channel& c, machine* m, waiter* peer, const void* value) noexcept {
+  const std::uint32_t size = c.element_size;
+  c.receivers.pop_front(*peer);
+  c.lock.unlock();
+  copy_bits(peer->value, value, size);
+  serve_in_section(m, peer);
+  sched::leave_outermost(m);
+}
+
+[[gnu::always_inline]] inline void take_over(channel& c, machine* m, waiter* peer, void* to) noexcept {
+  const std::uint32_t size = c.element_size;
+  c.senders.pop_front(*peer);
+  c.lock.unlock();
+  copy_bits(to, peer->value, size);
+  serve_in_section(m, peer);
+  sched::leave_outermost(m);
+}
+
+// With the lock held: not through the ring.
+[[gnu::noinline]] void send_past_ring(channel& c, machine* m, void* value) {
+  waiter* peer = c.receivers.front();
+  if (peer != nullptr && peer->select == nullptr && c.ops == nullptr) return hand_over(c, m, peer, value);
+  if (peer == nullptr && c.count.load(std::memory_order_relaxed) == c.capacity && !c.closed.load(std::memory_order_relaxed)) {
+    return wait_to_send(c, m, value);
+  }
+  send_locked(c, m, value);
+}
+
+[[gnu::noinline]] bool recv_past_ring(channel& c, machine* m, void* to) noexcept {
+  waiter* peer = c.senders.front();
+  if (peer != nullptr && peer->select == nullptr && c.ops == nullptr && c.capacity == 0) {
+    take_over(c, m, peer, to);
+    return true;
+  }
+  if (peer == nullptr && c.count.load(std::memory_order_relaxed) == 0 && !c.closed.load(std::memory_order_relaxed) &&
+      c.clock == nullptr) {
+    return wait_in(c.receivers, c, m, to, detail::wait_reason::chan_receive);
+  }
+  return recv_locked(c, m, to);
+}
+
+// The lock is somebody's; `m` may be null.
+[[gnu::noinline]] void send_later(channel& c, machine* m, void* value) {
+  c.lock.lock_late();
+  send_locked(c, m, value);
+}
+
+[[gnu::noinline]] bool recv_later(channel& c, machine* m, void* to) noexcept {
+  c.lock.lock_late();
+  return recv_locked(c, m, to);
+}
+
+// From wherever, to whatever.
+[[gnu::noinline]] void send_anyhow(chan_core* core, void* value) {
+  if (core == nullptr) block_for_ever(detail::wait_reason::chan_send_nil);
+  channel& c = channel_of(core);
+  machine* m = sched::enter();
+  c.lock.lock();
+  send_locked(c, m, value);
+}
+
+[[gnu::noinline]] bool recv_anyhow(chan_core* core, void* to) noexcept {
+  if (core == nullptr) block_for_ever(detail::wait_reason::chan_receive_nil);
+  channel& c = channel_of(core);
+  machine* m = sched::enter();
+  c.lock.lock();
+  return recv_locked(c, m, to);
 }
 
 bool is_over_aligned(std::size_t alignment) noexcept { return alignment > __STDCPP_DEFAULT_NEW_ALIGNMENT__; }
@@ -221,42 +289,28 @@ void destroy_channel(chan_core* core) noexcept {
   }
 }
 
-// The usual cases are told apart here, each with a short way of its own; send_locked() and recv_locked() know all of
-// them.
+// The most usual case, through the ring, as short as it can be: what else there is gets called last, so that this needs no
+// registers saved.
 
 void channel_send(chan_core* core, void* value) {
-  if (core == nullptr) [[unlikely]]
-    block_for_ever(wait_reason::chan_send_nil);
+  machine* m = nullptr;
+  if (core == nullptr || (m = sched::enter_simply()) == nullptr) [[unlikely]] return send_anyhow(core, value);
   channel& c = channel_of(core);
-  machine* m = sched::enter();
-  c.lock.lock();
-  if (put_bits(c, value)) return end_section(c, m);
-  waiter* peer = c.receivers.front();
-  if (peer == nullptr && c.count.load(std::memory_order_relaxed) == c.capacity && !c.closed.load(std::memory_order_relaxed)) {
-    return wait_to_send(c, m, value);
-  }
-  if (peer != nullptr && peer->select == nullptr && c.ops == nullptr) return hand_over(c, m, peer, value);
-  send_locked(c, m, value);
+  if (!c.lock.try_lock()) [[unlikely]] return send_later(c, m, value);
+  if (!put_few_bits(c, value)) return send_past_ring(c, m, value);
+  c.lock.unlock();
+  sched::leave_outermost(m);
 }
 
 bool channel_recv(chan_core* core, void* to) noexcept {
-  if (core == nullptr) [[unlikely]]
-    block_for_ever(wait_reason::chan_receive_nil);
+  machine* m = nullptr;
+  if (core == nullptr || (m = sched::enter_simply()) == nullptr) [[unlikely]] return recv_anyhow(core, to);
   channel& c = channel_of(core);
-  machine* m = sched::enter();
-  c.lock.lock();
-  if (take_bits(c, to)) {
-    end_section(c, m);
-    return true;
-  }
-  waiter* peer = c.senders.front();
-  if (peer == nullptr && c.count.load(std::memory_order_relaxed) == 0 && !c.closed.load(std::memory_order_relaxed) &&
-      c.clock == nullptr) {
-    return wait_in(c.receivers, c, m, to, wait_reason::chan_receive);
-  }
-  if (peer != nullptr && peer->select == nullptr && c.ops == nullptr && c.capacity == 0)
-    return take_over(c, m, peer, to);
-  return recv_locked(c, m, to);
+  if (!c.lock.try_lock()) [[unlikely]] return recv_later(c, m, to);
+  if (!take_few_bits(c, to)) return recv_past_ring(c, m, to);
+  c.lock.unlock();
+  sched::leave_outermost(m);
+  return true;
 }
 
 bool channel_try_send(chan_core* core, void* value) {

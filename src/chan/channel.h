@@ -132,11 +132,13 @@ struct channel : chan_core {
   time_channel* clock = nullptr;  // itself, if its values come from the clock
 
   void* place(std::size_t i) const noexcept { return ring + i * element_size; }
+  void begin_head_lap() noexcept { head = 0, ++head_lap; }
+  void begin_tail_lap() noexcept { tail = 0, ++tail_lap; }
   void advance_head() noexcept {
-    if (++head == capacity) head = 0, ++head_lap;
+    if (++head == capacity) begin_head_lap();
   }
   void advance_tail() noexcept {
-    if (++tail == capacity) tail = 0, ++tail_lap;
+    if (++tail == capacity) begin_tail_lap();
   }
   void set_count(std::size_t n) noexcept { count.store(n, std::memory_order_release); }
 
@@ -220,21 +222,38 @@ struct transfer {
   return verdict::done;
 }
 
-// The usual case of begin_…() alone: bits, nobody waits, and the ring has room (or an element).
-[[gnu::always_inline]] inline bool put_bits(channel& c, const void* value) noexcept {
+// The usual case of begin_…() alone: bits in one or two registers, nobody waits, and the ring has room (or an element).
+[[gnu::always_inline]] inline bool copy_few_bits(void* to, const void* from, std::uint32_t size) noexcept {
+  if (size == 8) [[likely]] {
+    std::memcpy(to, from, 8);
+  } else if (size == 16) {
+    std::memcpy(to, from, 16);
+  } else if (size == 4) {
+    std::memcpy(to, from, 4);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+[[gnu::always_inline]] inline bool put_few_bits(channel& c, const void* value) noexcept {
   const std::size_t count = c.count.load(std::memory_order_relaxed);
   if (count >= c.room_for_bits || c.receivers.front() != nullptr) return false;
-  copy_bits(c.place(c.tail), value, c.element_size);
-  c.advance_tail();
+  const std::size_t tail = c.tail;
+  if (!copy_few_bits(c.place(tail), value, c.element_size)) [[unlikely]] return false;
+  c.tail = tail + 1;
+  if (tail + 1 == c.capacity) c.begin_tail_lap();
   c.set_count(count + 1);
   return true;
 }
 
-[[gnu::always_inline]] inline bool take_bits(channel& c, void* to) noexcept {
+[[gnu::always_inline]] inline bool take_few_bits(channel& c, void* to) noexcept {
   const std::size_t count = c.count.load(std::memory_order_relaxed);
   if (count == 0 || c.ops != nullptr || c.senders.front() != nullptr) return false;
-  copy_bits(to, c.place(c.head), c.element_size);
-  c.advance_head();
+  const std::size_t head = c.head;
+  if (!copy_few_bits(to, c.place(head), c.element_size)) [[unlikely]] return false;
+  c.head = head + 1;
+  if (head + 1 == c.capacity) c.begin_head_lap();
   c.set_count(count - 1);
   return true;
 }
@@ -246,7 +265,9 @@ struct transfer {
   peer->delivered = true;
   detail::ready(peer->g);
 }
+// `m` is null on a plain thread.
 [[gnu::always_inline]] inline void serve_in_section(machine* m, waiter* peer) noexcept {
+  if (m == nullptr) [[unlikely]] return serve(peer);
   peer->delivered = true;
   sched::ready_in_section(m, peer->g);
 }

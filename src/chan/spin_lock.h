@@ -21,6 +21,19 @@ class spin_lock {
     lock_another();
   }
 
+  // One attempt; if it fails, lock_late() is to follow, or nothing.
+  bool try_lock() noexcept {
+    base::delay();
+    std::uint32_t free = 0;
+    if (!word_.compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) return false;  // [chan.lock]
+    base::rank_acquired(base::lock_rank::wait_queue, true);
+    return true;
+  }
+  void lock_late() noexcept {
+    base::rank_acquired(base::lock_rank::wait_queue, false);
+    lock_slow();
+  }
+
   void unlock() noexcept {
     base::rank_released(base::lock_rank::wait_queue);
     unlock_another();

@@ -69,6 +69,8 @@ constexpr bool is_legal(status from, status to) noexcept {
 struct exception_state {
   void* caught = nullptr;
   unsigned int uncaught = 0;
+
+  bool is_clear() const noexcept { return caught == nullptr && uncaught == 0; }
 };
 
 inline std::string_view name_of(const detail::record* body) noexcept {
@@ -132,6 +134,15 @@ inline void transition(goroutine& g, status from, status to) noexcept {
     unexpected_transition(g, from, to);
   }
   g.state.store(to, std::memory_order_release);
+}
+
+// The same for the goroutine that runs this code, on its way out of `running`: that it runs needs no proof outside of debug builds.
+inline void leave_running(goroutine& g, status to) noexcept {
+#ifdef WEFT_DEBUG_CHECKS
+  transition(g, status::running, to);
+#else
+  g.state.store(to, std::memory_order_release);  // [g.state]
+#endif
 }
 
 // The same where two parties compete (a thread returning from a blocking call, sysmon taking its P).

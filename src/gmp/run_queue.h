@@ -39,6 +39,9 @@ class run_queue {
     return is_behind(t, h) ? 0 : Capacity;  // the head that was read is old: the ring is in full motion
   }
   bool empty() const noexcept { return size() == 0; }
+  bool empty_to_owner() const noexcept {
+    return index(head_.load(std::memory_order_acquire)) == tail_.load(std::memory_order_relaxed);
+  }
 
   // Owner. False if the ring is full.
   bool push(T* item) noexcept {
@@ -70,20 +73,20 @@ class run_queue {
     return item;
   }
 
-  // Owner, where nobody else can grab: pop() and push(item) in one, if what comes out is to the taste of `accept`. Null, and
-  // nothing has happened, if it is not, or if the ring is empty. `second`: as peek_second() afterwards.
+  // Owner, where nobody else can grab: pop() into `first` and push(item) in one, if `first` is to the taste of `accept`. False,
+  // and nothing has happened, if it is not, or if the ring is empty. `second`: as peek_second() before.
   template <class Accept>
-  [[gnu::always_inline]] T* exchange_unshared(T* item, Accept accept, T*& second) noexcept {
+  [[gnu::always_inline]] bool exchange_unshared(T* item, Accept accept, T*& first, T*& second) noexcept {
     const std::uint64_t h = head_.load(std::memory_order_relaxed);
     const std::uint32_t t = tail_.load(std::memory_order_relaxed);
-    if (index(h) == t) return nullptr;
-    T* first = slot(index(h)).load(std::memory_order_relaxed);
+    if (index(h) == t) return false;
+    first = slot(index(h)).load(std::memory_order_relaxed);
     second = slot(index(h) + 1).load(std::memory_order_relaxed);
-    if (!accept(first)) return nullptr;
+    if (!accept(first)) return false;
     slot(t).store(item, std::memory_order_relaxed);  // in a full ring the slot of the first one
     head_.store(h + 1, std::memory_order_release);
     tail_.store(t + 1, std::memory_order_release);  // [runq.publish]
-    return first;
+    return true;
   }
 
   // Owner: what it pushed last, or a stale item if the ring is empty.

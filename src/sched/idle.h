@@ -33,7 +33,9 @@ void wake_processor_slow() noexcept;
 
 // To the front of this P's queue, and somebody is woken for it if that may help.
 [[gnu::always_inline]] inline void submit_next(processor* p, runnable* r) noexcept {
-  if (put_next(p, r)) {
+  if (p->alone) {  // there is nobody to wake
+    put_next(p, r);
+  } else if (put_next(p, r)) {
     wake_processor_for_single();
   } else {
     wake_processor();

@@ -18,17 +18,22 @@ namespace weft::sched {
   return nullptr;
 }
 
-// The running goroutine, in its outermost section, begins to wait and lets others run; `after` makes it findable, or its
-// waker let go of, once it is off its stack. Returns, outside of any section, when it has been readied.
-[[gnu::always_inline]] inline void wait_and_switch(machine* m, const gmp::after_switch& after, detail::wait_reason why) noexcept {
-  goroutine* g = after.from;
+// What happens once the goroutine is off its stack; self.arg is the argument given along with it.
+using parked_hook = void (*)(machine* m, goroutine* from, const gmp::after_switch& self) noexcept;
+
+// The running goroutine, in its outermost section, begins to wait and lets others run; `hook` makes it findable, or its
+// waker let go of. Returns, outside of any section, when it has been readied.
+[[gnu::always_inline]] inline void wait_and_switch(machine* m, parked_hook hook, void* arg, detail::wait_reason why) noexcept {
+  goroutine* g = m->curg;
   g->reason = why;
   g->waiting_since.store(sched.coarse_now.load(std::memory_order_relaxed), std::memory_order_relaxed);
   processor* p = m->p;
   p->counters.parks.bump();
   p->last_wait = why;
-  gmp::transition(*g, status::running, status::waiting);
-  m->after = after;
+  gmp::leave_running(*g, status::waiting);
+  m->after.run = hook;
+  m->after.from = g;
+  m->after.arg = arg;
   goroutine* to = g->own_machine == nullptr ? pick_goroutine(m, p, g) : nullptr;
   leave_outermost(to != nullptr ? switch_to(m, g, to) : switch_to_g0(m, g));
 }

@@ -47,26 +47,59 @@ void after_yield(machine* m, goroutine* from, const gmp::after_switch&) noexcept
   if (was_empty) wake_after_put_last();
 }
 
-// Where nobody else takes from the ring, a goroutine may stand there before it is off its stack: the first in line for the one
-// that yields, which goes to the end. Null, and nothing has happened, if that is not so simple.
-[[gnu::always_inline]] inline goroutine* trade_places(processor* p, goroutine* g) noexcept {
-  const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
-  if (p->attention.load(std::memory_order_relaxed) || is_look_due(p, picks)) return nullptr;
-  if (p->runnext.load(std::memory_order_relaxed) != nullptr) return nullptr;
-  runnable* second = nullptr;
-  runnable* first = p->ring.exchange_unshared(g, can_switch_to, second);
-  if (first == nullptr) return nullptr;
-  base::prefetch(second);
-  p->picks.store(picks, std::memory_order_relaxed);
-  p->runnext_streak = 0;
-  p->begin_slice();
-  return static_cast<goroutine*>(first);
-}
-
 void after_yield_to_g0(machine* m, goroutine* from, const gmp::after_switch&) noexcept {
   if (m->handoff == nullptr && !m->p->has_work()) return look_elsewhere(m, from);
   put_last(m->p, from);
   wake_after_put_last();
+}
+
+// Where nobody else takes from the ring, a goroutine may stand there before it is off its stack: the first in line for the one
+// that yields, which goes to the end. False, and nothing has happened, if that is not so simple. Whether the P calls for attention
+// is seen in a moment, when the other one leaves its section.
+[[gnu::always_inline]] inline bool trade_places(processor* p, goroutine* g, goroutine*& to) noexcept {
+  const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
+  if (is_look_due(p, picks) || p->runnext.load(std::memory_order_relaxed) != nullptr) return false;
+  runnable* first = nullptr;
+  runnable* second = nullptr;
+  if (!p->ring.exchange_unshared(g, can_switch_to, first, second)) return false;
+  base::prefetch(second);
+  p->picks.store(picks, std::memory_order_relaxed);
+  if (p->runnext_streak != 0) p->runnext_streak = 0;
+  p->begin_slice();
+  to = static_cast<goroutine*>(first);
+  return true;
+}
+
+// In the outermost section, which it ends.
+[[gnu::noinline]] void yield_by_queues(machine* m, goroutine* g) noexcept {
+  if (g->own_machine != nullptr) [[unlikely]] return leave_outermost(move_to_global(m, g));
+  gmp::leave_running(*g, status::runnable);
+  m->after.from = g;
+  if (goroutine* to = pick_goroutine(m, m->p)) {
+    m->after.run = &after_yield;
+    m = switch_to(m, g, to);
+  } else {
+    m->after.run = &after_yield_to_g0;
+    m = switch_to_g0(m, g);
+  }
+  leave_outermost(m);
+}
+
+[[gnu::noinline]] void yield_alone(machine* m, goroutine* g) noexcept {
+  goroutine* to = nullptr;
+  if (!trade_places(m->p, g, to)) return yield_by_queues(m, g);
+  gmp::leave_running(*g, status::runnable);
+  if (m->after.run != nullptr) m->after.run = nullptr;
+  leave_outermost(switch_to(m, g, to));
+}
+
+[[gnu::noinline]] void yield_anyhow() noexcept {
+  if (machine* m = enter_outermost()) {
+    m->p->counters.yields.bump();
+    yield_by_queues(m, m->curg);
+  } else {
+    ::sched_yield();
+  }
 }
 
 void after_preemption(machine*, goroutine* from, const gmp::after_switch&) noexcept {
@@ -100,6 +133,10 @@ machine* attend(machine* m) noexcept {
   if (g == nullptr) return m;  // on g0: find_work looks by itself
   m->p->counters.preempted_slices.bump();
   return move_to_global(m, g);
+}
+
+void attend_and_leave(machine* m) noexcept {
+  attend(m)->locks.store(0, std::memory_order_release);  // [section.leave]
 }
 
 machine* move_to_global(machine* m, goroutine* g) noexcept {
@@ -140,7 +177,8 @@ std::uint64_t self_number() noexcept {
 void park(commit_fn commit, void* arg, wait_reason why) noexcept {
   machine* m = enter_outermost();
   if (m == nullptr) return park_thread(commit, arg, why);
-  wait_and_switch(m, {&after_park, m->curg, commit, arg}, why);
+  m->after.commit = commit;
+  wait_and_switch(m, &after_park, arg, why);
 }
 
 void ready(goroutine* g) noexcept {
@@ -164,29 +202,11 @@ namespace weft {
 
 void yield() {
   using namespace weft::sched;
-  machine* m = enter_outermost();
-  if (m == nullptr) {
-    ::sched_yield();
-    return;
-  }
+  machine* m = enter_simply();
+  if (m == nullptr) [[unlikely]] return yield_anyhow();
   goroutine* g = m->curg;
-  processor* p = m->p;
-  p->counters.yields.bump();
-  if (g->own_machine != nullptr) [[unlikely]] return leave_outermost(move_to_global(m, g));
-  gmp::transition(*g, status::running, status::runnable);
-  m->after.from = g;
-  goroutine* to = nullptr;
-  if (p->alone && (to = trade_places(p, g)) != nullptr) {
-    m->after.run = nullptr;
-    m = switch_to(m, g, to);
-  } else if ((to = pick_goroutine(m, p)) != nullptr) {
-    m->after.run = &after_yield;
-    m = switch_to(m, g, to);
-  } else {
-    m->after.run = &after_yield_to_g0;
-    m = switch_to_g0(m, g);
-  }
-  leave_outermost(m);
+  m->p->counters.yields.bump();
+  return m->p->alone && g->own_machine == nullptr ? yield_alone(m, g) : yield_by_queues(m, g);
 }
 
 void checkpoint() {

@@ -13,17 +13,14 @@
 
 namespace weft::sched {
 
-// What happens once the goroutine is off its stack; self.arg is the argument given to park_in_section().
-using parked_hook = void (*)(machine* m, goroutine* from, const gmp::after_switch& self) noexcept;
-
 // In the outermost section of the running goroutine, which it ends: returns outside of any section once readied.
 [[gnu::always_inline]] inline void park_in_section(machine* m, parked_hook hook, void* arg, detail::wait_reason why) noexcept {
-  wait_and_switch(m, {hook, m->curg, nullptr, arg}, why);
+  wait_and_switch(m, hook, arg, why);
 }
 
-// As detail::ready(), for who is in a section already. On a plain thread `m` is null.
+// As detail::ready(), for a goroutine that is in a section already.
 [[gnu::always_inline]] inline void ready_in_section(machine* m, goroutine* g) noexcept {
-  if (m == nullptr || g->is_thread) [[unlikely]] return detail::ready(g);
+  if (g->is_thread) [[unlikely]] return detail::ready(g);
   gmp::transition(*g, status::waiting, status::runnable);
   put_readied(m->p, g);
 }

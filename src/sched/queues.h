@@ -29,7 +29,7 @@ void put_last_overflowing(processor* p, runnable* r) noexcept;
     old = p->runnext.exchange(r, std::memory_order_seq_cst);
   }
   base::delay();
-  if (old == nullptr) return p->ring.empty();
+  if (old == nullptr) return p->ring.empty_to_owner();
   put_last(p, old);
   return false;
 }

@@ -32,6 +32,21 @@ using gmp::current_machine;
   return m;
 }
 
+// The slice is over: as attend(), and then leaves the section, which is the outermost.
+[[gnu::cold, gnu::noinline]] void attend_and_leave(machine* m) noexcept;
+
+// As enter() for who cannot be in a section already, if nothing stands in the way. Null, and nothing has happened: on a plain
+// thread, or if the P was revoked; enter() knows what to do. For short ways that then need no registers saved.
+[[gnu::always_inline]] inline machine* enter_simply() noexcept {
+  machine* m = current_machine();
+  if (m == nullptr) [[unlikely]] return nullptr;
+  m->locks.store(1, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // [section.enter]
+  if (m->revoked.load(std::memory_order_acquire) == gmp::p_attached) [[likely]] return m;  // [world.give_back]
+  m->locks.store(0, std::memory_order_release);  // [section.leave]
+  return nullptr;
+}
+
 // The same for who cannot be in one already: a goroutine that is about to let others run.
 [[gnu::always_inline]] inline machine* enter_outermost() noexcept {
   machine* m = current_machine();
@@ -52,7 +67,7 @@ using gmp::current_machine;
 
 // The same for a section that is known to be the outermost.
 [[gnu::always_inline]] inline void leave_outermost(machine* m) noexcept {
-  if (m->p->attention.load(std::memory_order_relaxed)) [[unlikely]] m = attend(m);
+  if (m->p->attention.load(std::memory_order_relaxed)) [[unlikely]] return attend_and_leave(m);
   m->locks.store(0, std::memory_order_release);  // [section.leave]
 }
 

@@ -24,12 +24,24 @@ namespace weft::sched {
   *m->thread_errno = g->saved_errno;
   __builtin_memcpy(m->thread_exceptions, &g->exceptions, sizeof g->exceptions);
 }
+// Both. Nearly always there is nothing to change, and a look costs less than a store: the core can do three of them while it
+// writes one word back, and a switch is full of stores.
+[[gnu::always_inline]] inline void exchange_thread_state(machine* m, goroutine* from, goroutine* to) noexcept {
+  int* const error = m->thread_errno;
+  const int mine = *error;
+  if (from->saved_errno != mine) from->saved_errno = mine;
+  if (to->saved_errno != mine) *error = to->saved_errno;
+  gmp::exception_state now;
+  __builtin_memcpy(&now, m->thread_exceptions, sizeof now);
+  if (now.is_clear() && from->exceptions.is_clear() && to->exceptions.is_clear()) [[likely]] return;
+  from->exceptions = now;
+  __builtin_memcpy(m->thread_exceptions, &to->exceptions, sizeof now);
+}
 
 // From goroutine to goroutine. `to` is runnable, in our hands and free to run on this M. Returns, once somebody has
 // switched back, the M on which that was.
 [[gnu::always_inline]] inline machine* switch_to(machine* m, goroutine* from, goroutine* to, bool dying = false) noexcept {
-  save_thread_state(m, from);
-  load_thread_state(m, to);
+  exchange_thread_state(m, from, to);
   gmp::transition(*to, status::runnable, status::running);
   m->curg = to;
   arch::before_switch(from->fiber, to->fiber, dying);
