@@ -65,6 +65,7 @@ struct alignas(64) machine {
   arch::context g0{};
   [[no_unique_address]] arch::fiber g0_fiber;
 
+  std::int64_t works_since = 0;           // when it last found something to do (sched/thrift.h)
   bool back_for_timer = false;  // from the poller, as a spinner
   base::peekable_value<bool> spinning{false};
   bool retiring = false;        // counted in sched.retiring

@@ -12,6 +12,7 @@
 #include "sched/queues.h"
 #include "sched/revoke.h"
 #include "sched/steal.h"
+#include "sched/thrift.h"
 #include "sched/timers.h"
 #include "sched/world.h"
 
@@ -81,14 +82,20 @@ bool any_queued_work() noexcept {
 // done at all: what comes next most likely comes from outside, maybe from a process that needs this core.
 runnable* steal_or_spin(machine* m, bool& spared) noexcept {
   if (!m->spinning) become_spinning(m);
-  const std::int64_t patience = m->p->last_wait == detail::wait_reason::io_wait ? 0 : spin_ns;
   const std::int64_t began = os::now_ns();
+  if (m->works_since != 0) worked(began - m->works_since);
+  m->works_since = began;
+  const std::int64_t patience = m->p->last_wait == detail::wait_reason::io_wait || !may_look(began) ? 0 : spin_ns;
   for (std::int64_t next_look = began;;) {
     const steal_result s = steal(m);
     if (s.found != nullptr) return s.found;
     spared |= s.spared;
     std::int64_t now = os::now_ns();
-    if (sched.stopping.load(std::memory_order_relaxed) || now - began >= patience) return nullptr;
+    if (sched.stopping.load(std::memory_order_relaxed) || now - began >= patience) {
+      looked_in_vain(now - began);
+      return nullptr;
+    }
+    m->works_since = now;
     next_look = now + spin_interval_ns;
     while (now < next_look) {
       for (int i = 0; i < 16; ++i) base::cpu_pause();
@@ -196,7 +203,10 @@ runnable* find_work(machine* m) noexcept {
       if (runnable* r = steal_or_spin(m, spared)) return in_new_slice(p, r);
     }
     if (runnable* r = go_idle(m)) return in_new_slice(p, r);
-    if (m->p == nullptr) sleep_unless_work_appeared(m, spared);
+    if (m->p == nullptr) {
+      sleep_unless_work_appeared(m, spared);
+      m->works_since = os::now_ns();
+    }
   }
 }
 

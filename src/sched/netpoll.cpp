@@ -13,6 +13,7 @@
 #include "sched/parker.h"
 #include "sched/queues.h"
 #include "sched/section.h"
+#include "sched/thrift.h"
 #include "sched/timers.h"
 
 namespace weft::sched {
@@ -116,6 +117,7 @@ void watch_until_due(poll::events& found) noexcept {
     for (int i = 0; i < 8; ++i) base::cpu_pause();
   }
   sched.poller_watches.store(false, std::memory_order_seq_cst);
+  looked_in_vain(os::now_ns() - began);
   sched.polls.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -189,7 +191,8 @@ waited wait_for_events(machine* m, poll::events& found) noexcept {
     const std::int64_t when = next_timer();
     const std::int64_t now = os::now_ns();
     if (when == 0 ? !poll::any_waiter() : when <= now) break;
-    const std::int64_t until = when == 0 ? poll::no_deadline : when - poll::usual_delay();
+    const std::int64_t lead = may_look(now) ? poll::usual_delay() : 0;
+    const std::int64_t until = when == 0 ? poll::no_deadline : when - lead;
     nearly_due = until <= now;
     if (nearly_due) break;
     sched.poll_until.store(until, std::memory_order_seq_cst);

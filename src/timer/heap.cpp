@@ -173,9 +173,10 @@ ran heap::run(std::int64_t now, std::uint32_t max) noexcept {
 // First the order alone, then the timers, in a loop that does nothing else: they are cold, and their cache misses
 // overlap. This halves the cost of waking 10^5 sleepers.
 void heap::take_due(batch& b, std::int64_t now, std::size_t max) noexcept {
-  quad_heap::item items[batch::capacity];
+  order::item items[batch::capacity];
   std::uint32_t n = 0;
-  while (n < std::min<std::size_t>(max, batch::capacity) && !order_.empty() && order_.first_when() <= now) {
+  order_.settle(now);
+  while (n < std::min<std::size_t>(max, batch::capacity) && order_.has_due(now)) {
     items[n++] = order_.take_first();
   }
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -186,7 +187,7 @@ void heap::take_due(batch& b, std::int64_t now, std::size_t max) noexcept {
     if (node.period_ > 0) {
       order_.insert(node, next_period(items[i].when, node.period_, lateness));
     } else {
-      quad_heap::release(node);
+      order::release(node);
     }
   }
   b.size = n;

@@ -32,7 +32,7 @@
 
 #include "base/lock.h"
 #include "timer/node.h"
-#include "timer/quad_heap.h"
+#include "timer/order.h"
 
 namespace weft::timers {
 
@@ -118,7 +118,7 @@ class heap {
   bool moving_ WEFT_GUARDED_BY(lock_) = false;       // move_all waits for the calls in progress; no new ones
   heap* moved_to_ WEFT_GUARDED_BY(lock_) = nullptr;  // set: holds no timers, they go there
   batch* calls_ WEFT_GUARDED_BY(lock_) = nullptr;
-  quad_heap order_ WEFT_GUARDED_BY(lock_);
+  order order_ WEFT_GUARDED_BY(lock_);
 };
 
 // `when` is CLOCK_MONOTONIC in nanoseconds; before 1 counts as 1. `period`: 0 once; else again every so many

@@ -9,21 +9,28 @@ std::int64_t quad_heap::first_when() const noexcept {
   return hole_ == root ? entries_[least_of_four(children(root))].when : entries_[root].when;
 }
 
-void quad_heap::insert(timer_node& node, std::int64_t when) noexcept {
+void quad_heap::insert(timer_node& node, std::int64_t when) noexcept { insert_slot(take_slot(node), when); }
+
+void quad_heap::insert_slot(std::uint32_t slot, std::int64_t when) noexcept {
   if (hole_ != 0) {
     const std::size_t i = hole_;
     hole_ = 0;
-    sift(i, {when, take_slot(node)});
+    sift(i, {when, slot});
   } else {
-    const std::size_t i = append();
-    sift_up(i, {when, take_slot(node)});
+    sift_up(append(), {when, slot});
   }
+}
+
+void quad_heap::end_loan(timer_node& node) noexcept {
+  --lent_;
+  free_slot(slot_of(node));
+  release(node);
 }
 
 void quad_heap::remove(timer_node& node) noexcept {
   close_hole();
   shrink_if_sparse();
-  const std::uint32_t slot = node.slot_.load(std::memory_order_relaxed);
+  const std::uint32_t slot = slot_of(node);
   release(node);
   vacate(positions_[slot]);
   free_slot(slot);
@@ -31,7 +38,7 @@ void quad_heap::remove(timer_node& node) noexcept {
 
 void quad_heap::rekey(timer_node& node, std::int64_t when) noexcept {
   close_hole();
-  const std::uint32_t slot = node.slot_.load(std::memory_order_relaxed);
+  const std::uint32_t slot = slot_of(node);
   sift(positions_[slot], {when, slot});
 }
 
@@ -127,12 +134,12 @@ void quad_heap::close_hole() noexcept {
 
 // ---- slots ---------------------------------------------------------------------------------------------------------
 
-// There is always room: no more slots were ever used than there were entries at once.
 std::uint32_t quad_heap::take_slot(timer_node& node) noexcept {
   std::uint32_t slot = free_slots_;
   if (slot != 0) {
     free_slots_ = positions_[slot];
   } else {
+    if (slots_end_ >= nodes_.capacity()) grow_slots();
     slot = slots_end_++;
   }
   nodes_[slot] = &node;
@@ -164,17 +171,28 @@ void quad_heap::renumber_slots(std::size_t capacity) noexcept {
 
 // ---- memory --------------------------------------------------------------------------------------------------------
 
-void quad_heap::grow() noexcept {
-  const std::size_t capacity = entries_.capacity() == 0 ? smallest : 2 * entries_.capacity();
-  if (capacity > largest) base::fatal("more than ", std::uint64_t{largest}, " timers on one P");
-  resize(capacity);
+namespace {
+
+std::size_t larger(std::size_t capacity, std::size_t smallest, std::size_t largest) noexcept {
+  if (capacity >= largest) base::fatal("more than ", std::uint64_t{largest}, " timers on one P");
+  return capacity == 0 ? smallest : 2 * capacity;
+}
+
+}  // namespace
+
+void quad_heap::grow() noexcept { entries_.resize(larger(entries_.capacity(), smallest, largest)); }
+
+void quad_heap::grow_slots() noexcept {
+  const std::size_t capacity = larger(nodes_.capacity(), smallest, largest);
+  positions_.resize(capacity);
+  nodes_.resize(capacity);
 }
 
 // A heap that was large gives memory back, an eighth being left and half of that in use, so that it neither does so
-// often nor has many timers to renumber when it does. No hole.
+// often nor has many timers to renumber when it does. Not while slots are lent: their numbers are elsewhere too. No hole.
 void quad_heap::shrink_if_sparse() noexcept {
-  const std::size_t capacity = entries_.capacity();
-  if (end_ >= capacity / 16 || capacity < 8 * smallest) return;
+  const std::size_t capacity = nodes_.capacity();
+  if (end_ >= capacity / 16 || capacity < 8 * smallest || lent_ != 0) return;
   if (slots_end_ > capacity / 8) renumber_slots(capacity / 8);
   resize(capacity / 8);
 }
@@ -191,6 +209,7 @@ void quad_heap::clear() noexcept {
   hole_ = 0;
   slots_end_ = 1;
   free_slots_ = 0;
+  lent_ = 0;
 }
 
 bool quad_heap::well_formed() const noexcept {
@@ -207,7 +226,7 @@ bool quad_heap::well_formed() const noexcept {
   }
   std::size_t free = 0;
   for (std::uint32_t slot = free_slots_; slot != 0; slot = positions_[slot]) ++free;
-  return free + size() + 1 == slots_end_;
+  return free + size() + lent_ + 1 == slots_end_;
 }
 
 }  // namespace weft::timers

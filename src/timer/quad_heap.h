@@ -1,12 +1,12 @@
-// The order of a P's timers: a heap with four children a node, keys in the array. Not synchronized: heap.h puts the
-// lock around it.
+// Timers in order: a heap with four children a node, keys in the array. Not synchronized: heap.h puts the lock around it.
 //
 //   entries_    the heap: {when, slot}
-//   positions_  of each slot: where its entry is; of a free slot: the next free one
+//   positions_  of each slot: where its entry is, 0 if it is lent; of a free slot: the next free one
 //   nodes_      of each slot: the timer, which knows its slot. Slot 0 is nobody's: "in no heap"
 //
 // So ordering never touches the timers, which lie on as many stacks, a TLB miss each; a timer is touched when it is
-// added and when it fires.
+// added and when it fires. Slots are lent to the wheel beside the heap (order.h): a timer that comes from there is not touched
+// either.
 //
 // The root has index 3, so the four children of any entry are one cache line. The rest of the last, partly used line
 // holds `absent` entries, so that the least of four needs no bounds and no branches.
@@ -58,8 +58,8 @@ class quad_heap {
   static void release(timer_node& node) noexcept { node.slot_.store(0, std::memory_order_relaxed); }
 
   // Moves all timers to `to`, calling each(node) for each of them. They count as pending all the time.
-  template <class Each>
-  void move_to(quad_heap& to, Each each) noexcept {
+  template <class To, class Each>
+  void move_to(To& to, Each each) noexcept {
     for (std::size_t i = root; i < end_; ++i) {
       if (i == hole_) continue;
       timer_node& node = *nodes_[entries_[i].slot];
@@ -68,6 +68,22 @@ class quad_heap {
     }
     clear();
   }
+
+  // A slot for a timer that is kept elsewhere for now; then either put_back(), which makes it one of the heap, or end_loan().
+  std::uint32_t lend_slot(timer_node& node) noexcept {
+    const std::uint32_t slot = take_slot(node);
+    positions_[slot] = 0;
+    ++lent_;
+    return slot;
+  }
+  bool is_lent(const timer_node& node) const noexcept { return positions_[slot_of(node)] == 0; }
+  void put_back(std::uint32_t slot, std::int64_t when) noexcept {
+    --lent_;
+    __builtin_prefetch(nodes_[slot], 1);
+    insert_slot(slot, when);
+  }
+  void end_loan(timer_node& node) noexcept;
+  static std::uint32_t slot_of(const timer_node& node) noexcept { return node.slot_.load(std::memory_order_relaxed); }
 
   // For tests: the order holds everywhere, and entries, slots and timers agree.
   bool well_formed() const noexcept;
@@ -100,11 +116,13 @@ class quad_heap {
   void vacate(std::size_t i) noexcept;
   void close_hole() noexcept;
 
+  void insert_slot(std::uint32_t slot, std::int64_t when) noexcept;
   std::uint32_t take_slot(timer_node& node) noexcept;
   void free_slot(std::uint32_t slot) noexcept;
   void renumber_slots(std::size_t capacity) noexcept;
 
   void grow() noexcept;
+  void grow_slots() noexcept;
   void shrink_if_sparse() noexcept;
   void resize(std::size_t capacity) noexcept;
   void clear() noexcept;
@@ -116,6 +134,7 @@ class quad_heap {
   std::size_t hole_ = 0;          // 0: none
   std::uint32_t slots_end_ = 1;   // one past the last slot that was ever used
   std::uint32_t free_slots_ = 0;  // list through positions_
+  std::size_t lent_ = 0;
 };
 
 }  // namespace weft::timers

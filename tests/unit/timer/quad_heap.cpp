@@ -7,41 +7,19 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
-#include <map>
 #include <random>
 #include <vector>
 
 #include "support/build.h"
+#include "support/timer_model.h"
 
 namespace {
 
 using weft::timers::quad_heap;
 using weft::timers::timer_node;
 
-void nothing(void*, std::uint64_t, std::int64_t) noexcept {}
-
-struct node : timer_node {
-  node() : timer_node(nothing, nullptr) {}
-  ~node() { quad_heap::release(*this); }  // the heap may be gone before it
-};
-
-// What a quad_heap is, said with a multimap.
-class model {
- public:
-  void insert(const timer_node* n, std::int64_t when) { where_[n] = order_.emplace(when, n); }
-  void remove(const timer_node* n) {
-    order_.erase(where_.at(n));
-    where_.erase(n);
-  }
-  bool has(const timer_node* n) const { return where_.count(n) != 0; }
-  std::int64_t when(const timer_node* n) const { return where_.at(n)->first; }
-  std::int64_t first_when() const { return order_.empty() ? 0 : order_.begin()->first; }
-  std::size_t size() const { return order_.size(); }
-
- private:
-  std::multimap<std::int64_t, const timer_node*> order_;
-  std::map<const timer_node*, std::multimap<std::int64_t, const timer_node*>::iterator> where_;
-};
+using test::node;
+using model = test::timer_model;
 
 // `growth` of 100 changes insert if they can: the heap swells or shrinks until it has all nodes or none.
 void random_changes(quad_heap& heap, model& expected, std::deque<node>& nodes, std::mt19937_64& random, int changes,
