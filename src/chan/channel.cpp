@@ -102,29 +102,10 @@ bool wait_to_recv(channel& c, machine* m, void* to) noexcept {
 
 // ---- the usual cases of goroutines, each with a short way of its own; all in the outermost section ----
 
-// Bits, from one frame to the other: `peer` is the first in its queue and no select.
-[[gnu::always_inline]] inline void hand_over(channel& c, machine* m, waiter* peer, const void* value) noexcept {
-  const std::uint32_t size = c.element_size;
-  c.receivers.pop_front(*peer);
-  c.lock.unlock();
-  copy_bits(peer->value, value, size);
-  serve_in_section(m, peer);
-  sched::leave_outermost(m);
-}
-
-[[gnu::always_inline]] inline void take_over(channel& c, machine* m, waiter* peer, void* to) noexcept {
-  const std::uint32_t size = c.element_size;
-  c.senders.pop_front(*peer);
-  c.lock.unlock();
-  copy_bits(to, peer->value, size);
-  serve_in_section(m, peer);
-  sched::leave_outermost(m);
-}
-
 // With the lock held: not through the ring.
 [[gnu::noinline]] void send_past_ring(channel& c, machine* m, void* value) {
   waiter* peer = c.receivers.front();
-  if (peer != nullptr && peer->select == nullptr && c.ops == nullptr) return hand_over(c, m, peer, value);
+  if (is_plain(peer) && c.ops == nullptr) return hand_over(c, m, peer, value);
   if (peer == nullptr && c.count.load(std::memory_order_relaxed) == c.capacity && !c.closed.load(std::memory_order_relaxed)) {
     return wait_to_send(c, m, value);
   }
@@ -133,7 +114,7 @@ bool wait_to_recv(channel& c, machine* m, void* to) noexcept {
 
 [[gnu::noinline]] bool recv_past_ring(channel& c, machine* m, void* to) noexcept {
   waiter* peer = c.senders.front();
-  if (peer != nullptr && peer->select == nullptr && c.ops == nullptr && c.capacity == 0) {
+  if (is_plain(peer) && c.ops == nullptr && c.capacity == 0) {
     take_over(c, m, peer, to);
     return true;
   }

@@ -326,6 +326,29 @@ void move_out(channel& c, void* to, const transfer& t);
   move_out(c, to, t);
 }
 
+// ---- the usual cases of goroutines, whole; with the lock held, in the outermost section, both of which end ----
+
+inline bool is_plain(const waiter* w) noexcept { return w != nullptr && w->select == nullptr; }
+
+// Bits, from one frame to the other: `peer` is the first in its queue, and plain.
+[[gnu::always_inline]] inline void hand_over(channel& c, machine* m, waiter* peer, const void* value) noexcept {
+  const std::uint32_t size = c.element_size;
+  c.receivers.pop_front(*peer);
+  c.lock.unlock();
+  copy_bits(peer->value, value, size);
+  serve_in_section(m, peer);
+  sched::leave_outermost(m);
+}
+
+[[gnu::always_inline]] inline void take_over(channel& c, machine* m, waiter* peer, void* to) noexcept {
+  const std::uint32_t size = c.element_size;
+  c.senders.pop_front(*peer);
+  c.lock.unlock();
+  copy_bits(to, peer->value, size);
+  serve_in_section(m, peer);
+  sched::leave_outermost(m);
+}
+
 [[noreturn, gnu::cold]] void throw_send_on_closed();
 [[noreturn, gnu::cold, gnu::noinline]] void block_for_ever(detail::wait_reason why) noexcept;
 

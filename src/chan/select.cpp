@@ -106,6 +106,19 @@ bool can_go(const select_slot& s) noexcept {
   return s.kind == case_kind::recv ? begin_recv(c, s.value, t) : begin_send(c, s.value, t);
 }
 
+// A goroutine receives, only this channel is locked: if it is one of the usual cases, does it and ends the section.
+[[gnu::always_inline]] inline bool recv_shortly(channel& c, machine* m, void* to) noexcept {
+  if (take_few_bits(c, to)) {
+    c.lock.unlock();
+    sched::leave_outermost(m);
+    return true;
+  }
+  waiter* peer = c.senders.front();
+  if (!is_plain(peer) || c.ops != nullptr || c.capacity != 0) return false;
+  take_over(c, m, peer, to);
+  return true;
+}
+
 // begin() said v; only this channel is locked. Ends the section.
 [[gnu::always_inline]] inline void finish(select_slot& s, machine* m, verdict v, const transfer& t) {
   channel& c = channel_of(s.channel);
@@ -337,7 +350,7 @@ class alarms {
     }
     if (deadline_ != detail::no_deadline && !state.g->is_thread) {
       timer_.emplace(&ring, &state);
-      sched::start_timer(*timer_, deadline_);
+      sched::start_fresh_timer(*timer_, deadline_);
     }
     for (std::uint32_t i = 0; i < n; ++i) {
       if (state.slots[i].kind != case_kind::stop) continue;
@@ -444,6 +457,10 @@ std::size_t select_wait(select_slot* slots, std::size_t n, select_plan& plan) {
   }
   channel& c = channel_of(s.channel);
   c.lock.lock();
+  if (s.kind == case_kind::recv && m != nullptr && recv_shortly(c, m, s.value)) {
+    s.delivered = true;
+    return i;
+  }
   transfer t;
   const verdict v = begin(s, t);
   if (v == verdict::blocked) {

@@ -54,7 +54,7 @@ void parker::park(detail::wait_reason why) noexcept { detail::park(&commit, this
 bool parker::park_until(detail::wait_reason why, std::int64_t deadline_ns) noexcept {
   if (g_->is_thread) return park_thread_until(why, deadline_ns);
   timers::timer_node timer(&on_timer, this);
-  start_timer(timer, deadline_ns);
+  start_fresh_timer(timer, deadline_ns);
   detail::park(&commit, this, why);
   // Expired: the timer did it, and its callback touches neither parker nor timer after that.
   if (state_.load(std::memory_order_acquire) != woken) return false;

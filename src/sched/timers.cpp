@@ -21,12 +21,12 @@ void timer_came_first(std::int64_t when) noexcept {
   }
 }
 
-}  // namespace
-
-bool start_timer(timers::timer_node& node, std::int64_t when_ns, std::int64_t period_ns, std::uint64_t seq) noexcept {
+// add(heap) makes the timer pending in that heap.
+template <class Add>
+[[gnu::always_inline]] inline bool start(std::int64_t when_ns, Add add) noexcept {
   machine* m = enter();
   processor* p = m != nullptr ? m->p : processor_at(0);
-  const timers::armed armed = timers::add(p->timers, node, when_ns, period_ns, seq);
+  const timers::armed armed = add(p->timers);
   if (m != nullptr) {
     p->counters.timers_started.bump();
     if (armed.is_first) look_around_soon(p);
@@ -34,6 +34,16 @@ bool start_timer(timers::timer_node& node, std::int64_t when_ns, std::int64_t pe
   if (armed.is_first) timer_came_first(when_ns);
   if (m != nullptr) leave(m);
   return armed.was_pending;
+}
+
+}  // namespace
+
+bool start_timer(timers::timer_node& node, std::int64_t when_ns, std::int64_t period_ns, std::uint64_t seq) noexcept {
+  return start(when_ns, [&](timers::heap& h) { return timers::add(h, node, when_ns, period_ns, seq); });
+}
+
+void start_fresh_timer(timers::timer_node& node, std::int64_t when_ns) noexcept {
+  start(when_ns, [&](timers::heap& h) { return timers::add_fresh(h, node, when_ns); });
 }
 
 bool stop_timer(timers::timer_node& node) noexcept {

@@ -11,6 +11,8 @@ namespace weft::sched {
 // Makes the timer pending on this M's P (from a plain thread: on P 0), and sees to it that somebody is awake in time. True
 // if it was pending before.
 bool start_timer(timers::timer_node& node, std::int64_t when_ns, std::int64_t period_ns = 0, std::uint64_t seq = 0) noexcept;
+// The same for a timer that nobody else knows of yet.
+void start_fresh_timer(timers::timer_node& node, std::int64_t when_ns) noexcept;
 bool stop_timer(timers::timer_node& node) noexcept;
 bool stop_timer_sync(timers::timer_node& node) noexcept;
 

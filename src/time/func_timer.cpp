@@ -55,7 +55,7 @@ void deinit_func_timer(func_timer* t) noexcept { node_of(t).~timer_node(); }
 
 void start_func_timer(func_timer* t, std::int64_t when) noexcept {
   t->owners.store(2, std::memory_order_relaxed);  // published by the heap's lock
-  sched::start_timer(node_of(t), when);
+  sched::start_fresh_timer(node_of(t), when);
 }
 
 bool set_func_timer(func_timer* t, std::int64_t when) {

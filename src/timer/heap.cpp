@@ -102,9 +102,23 @@ armed heap::arm(heap* wanted, timer_node& node, const deadline& d) noexcept WEFT
   }
 }
 
+armed heap::arm_fresh(heap* wanted, timer_node& node, const deadline& d) noexcept WEFT_NO_LOCK_ANALYSIS {
+  for (;;) {
+    node.home_.store(wanted, std::memory_order_release);  // [timer.home]
+    wanted->lock_.lock();
+    heap* const other = wanted->moved_to_;
+    if (other == nullptr) break;
+    wanted->lock_.unlock();
+    wanted = other;
+  }
+  const armed result = wanted->arm_here(node, d);
+  wanted->lock_.unlock();
+  return result;
+}
+
 // ---- under the lock ------------------------------------------------------------------------------------------------
 
-armed heap::arm_here(timer_node& node, const deadline& d) noexcept {
+inline armed heap::arm_here(timer_node& node, const deadline& d) noexcept {
   const bool was_pending = node.pending();
   const std::int64_t when = std::max<std::int64_t>(d.when, 1);
   node.period_ = d.period;
@@ -117,7 +131,7 @@ armed heap::arm_here(timer_node& node, const deadline& d) noexcept {
   return {was_pending, publish()};
 }
 
-bool heap::disarm(timer_node& node) noexcept {
+inline bool heap::disarm(timer_node& node) noexcept {
   if (!node.pending()) return false;
   order_.remove(node);
   publish();
@@ -125,7 +139,7 @@ bool heap::disarm(timer_node& node) noexcept {
 }
 
 // True if the earliest deadline came down. Only then do sleepers care, and only then is the store a costly one.
-bool heap::publish() noexcept {
+inline bool heap::publish() noexcept {
   const std::int64_t now_first = order_.first_when();
   const std::int64_t was_first = next_when_.load(std::memory_order_relaxed);
   if (now_first == was_first) return false;
@@ -250,6 +264,8 @@ bool move_all(heap& from, heap& to) noexcept WEFT_NO_LOCK_ANALYSIS {
 armed add(heap& wanted, timer_node& node, std::int64_t when, std::int64_t period, std::uint64_t seq) noexcept {
   return heap::arm(&wanted, node, {when, period, seq});
 }
+
+armed add_fresh(heap& wanted, timer_node& node, std::int64_t when) noexcept { return heap::arm_fresh(&wanted, node, {when, 0, 0}); }
 
 armed reset(timer_node& node, std::int64_t when, std::int64_t period, std::uint64_t seq) noexcept {
   return heap::arm(nullptr, node, {when, period, seq});

@@ -70,6 +70,7 @@ class heap {
 
  private:
   friend armed add(heap&, timer_node&, std::int64_t, std::int64_t, std::uint64_t) noexcept;
+  friend armed add_fresh(heap&, timer_node&, std::int64_t) noexcept;
   friend armed reset(timer_node&, std::int64_t, std::int64_t, std::uint64_t) noexcept;
   friend bool stop(timer_node&) noexcept;
   friend bool stop_sync(timer_node&) noexcept;
@@ -101,6 +102,7 @@ class heap {
 
   static heap* lock_home(timer_node& node) noexcept;
   static armed arm(heap* wanted, timer_node& node, const deadline& d) noexcept;
+  static armed arm_fresh(heap* wanted, timer_node& node, const deadline& d) noexcept;
 
   heap* better_home(heap* wanted, const timer_node& node) const noexcept WEFT_REQUIRES(lock_);
   armed arm_here(timer_node& node, const deadline& d) noexcept WEFT_REQUIRES(lock_);
@@ -127,6 +129,9 @@ class heap {
 // Makes the node pending in `wanted`. If it is pending already, it gets the new deadline and stays where it is; and if
 // its former heap is still calling it, it goes back there.
 armed add(heap& wanted, timer_node& node, std::int64_t when, std::int64_t period = 0, std::uint64_t seq = 0) noexcept;
+
+// As add, for a fresh node that nobody else knows of yet.
+armed add_fresh(heap& wanted, timer_node& node, std::int64_t when) noexcept;
 
 // As add, in the heap where the node is or was last. It has been added before.
 armed reset(timer_node& node, std::int64_t when, std::int64_t period = 0, std::uint64_t seq = 0) noexcept;

@@ -16,7 +16,7 @@
 //   idle     home_ == h, slot_ == 0         in no heap; h is where it was last, and whose lock guards it
 //
 // Each transition is made by whoever holds the lock of home_ (of both homes, for move_all), except fresh's: a
-// compare-and-swap of home_ picks one of several first adds. home_ itself changes only under the lock of the old home:
+// compare-and-swap of home_ picks one of several first adds, unless there can be no other (add_fresh). home_ itself changes only under the lock of the old home:
 // lock, look again whether home_ is still the same, and the node stands still.
 //
 // Whether a callback runs right now is not a state of the node but noted in the heap that calls it (heap::calls_), so

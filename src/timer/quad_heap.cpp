@@ -9,9 +9,9 @@ std::int64_t quad_heap::first_when() const noexcept {
   return hole_ == root ? entries_[least_of_four(children(root))].when : entries_[root].when;
 }
 
-void quad_heap::insert(timer_node& node, std::int64_t when) noexcept { insert_slot(take_slot(node), when); }
+[[gnu::flatten]] void quad_heap::insert(timer_node& node, std::int64_t when) noexcept { insert_slot(take_slot(node), when); }
 
-void quad_heap::insert_slot(std::uint32_t slot, std::int64_t when) noexcept {
+[[gnu::flatten]] void quad_heap::insert_slot(std::uint32_t slot, std::int64_t when) noexcept {
   if (hole_ != 0) {
     const std::size_t i = hole_;
     hole_ = 0;
@@ -27,7 +27,7 @@ void quad_heap::end_loan(timer_node& node) noexcept {
   release(node);
 }
 
-void quad_heap::remove(timer_node& node) noexcept {
+[[gnu::flatten]] void quad_heap::remove(timer_node& node) noexcept {
   close_hole();
   shrink_if_sparse();
   const std::uint32_t slot = slot_of(node);
@@ -42,7 +42,7 @@ void quad_heap::rekey(timer_node& node, std::int64_t when) noexcept {
   sift(positions_[slot], {when, slot});
 }
 
-quad_heap::item quad_heap::take_first() noexcept {
+[[gnu::flatten]] quad_heap::item quad_heap::take_first() noexcept {
   close_hole();
   shrink_if_sparse();
   const entry e = entries_[root];
