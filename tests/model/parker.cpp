@@ -224,9 +224,8 @@ namespace weft::sched {
 machine* regain_processor(machine*) noexcept { std::abort(); }
 machine* attend(machine*) noexcept { std::abort(); }
 
-bool start_timer(timers::timer_node& node, std::int64_t, std::int64_t, std::uint64_t) noexcept {
+void start_fresh_timer(timers::timer_node& node, std::int64_t) noexcept {
   now->timer = &node;
-  return false;
 }
 
 bool stop_timer_sync(timers::timer_node&) noexcept {
