@@ -70,7 +70,11 @@ struct alignas(64) machine {
   base::peekable_value<bool> spinning{false};
   bool retiring = false;        // counted in sched.retiring
   bool ends = false;            // its goroutine ended while locked to it: the thread goes too
-  processor* next_p = nullptr;  // what whoever wakes it hands to it
+  // What whoever wakes it hands to it, under sched.lock or because it is locked to the goroutine that is next. The M takes it
+  // without the lock, unless somebody takes it back first: see sched/transit.h.
+  std::atomic<processor*> next_p{nullptr};
+
+  processor* take_next_processor() noexcept { return next_p.exchange(nullptr, std::memory_order_acq_rel); }
   goroutine* locked_g = nullptr;               // the only goroutine that this thread serves
   base::note park;
   machine* idle_link = nullptr;

@@ -14,6 +14,7 @@
 #include "sched/sysmon.h"
 #include "sched/threads.h"
 #include "sched/timers.h"
+#include "sched/transit.h"
 
 namespace weft::sched {
 namespace {
@@ -136,7 +137,7 @@ void wake_processor_slow() noexcept {
       leave_word();
     } else if ((woken = take_idle_machine(wish)) != nullptr) {
       woken->spinning = true;
-      woken->next_p = p;
+      woken->next_p.store(p, std::memory_order_release);
     } else if (goroutine* g = take_stopped()) {
       // No thread at hand, but one whose goroutine is stopped in place (and may hold what the factory needs).
       sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
@@ -245,17 +246,18 @@ bool retire_to_poller(machine* m) noexcept {
 }
 
 void sleep_machine(machine* m) noexcept {
-  {
-    base::lock_guard guard(sched.lock);
-    end_retiring(m);
-    if (serve_as_spinner(m)) return;
-    put_idle_machine(m);
+  for (;;) {
+    {
+      base::lock_guard guard(sched.lock);
+      end_retiring(m);
+      if (serve_as_spinner(m)) return;
+      put_idle_machine(m);
+    }
+    sched.idle_sleeps.fetch_add(1, std::memory_order_relaxed);
+    sleep_with_nothing(m);
+    if (std::exchange(m->kept_off, false)) os::allow(m->cpus);
+    if (processor* p = arrive(m)) return acquire(m, p);
   }
-  sched.idle_sleeps.fetch_add(1, std::memory_order_relaxed);
-  sleep_with_nothing(m);
-  if (std::exchange(m->kept_off, false)) os::allow(m->cpus);
-  acquire(m, m->next_p);
-  m->next_p = nullptr;
 }
 
 }  // namespace weft::sched

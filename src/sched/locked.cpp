@@ -56,7 +56,7 @@ void serve_locked(machine* m) noexcept {
   goroutine* g = m->locked_g;
   give_up_processor(m);
   sleep_with_nothing(m);
-  acquire(m, std::exchange(m->next_p, nullptr));
+  acquire(m, m->take_next_processor());
   switch_from_g0(m, g);
 }
 
@@ -75,7 +75,7 @@ machine* adopt_main_thread() noexcept {
 void serve_main(machine* m, const bool& ended_here) noexcept {
   for (;;) {
     sleep_with_nothing(m);
-    processor* p = std::exchange(m->next_p, nullptr);
+    processor* p = m->take_next_processor();
     if (p == nullptr) return;  // it ended, on another thread
     gmp::exception_state callers;  // run() may have been called in a catch block
     std::memcpy(&callers, m->thread_exceptions, sizeof callers);

@@ -44,7 +44,7 @@ void no_longer_stopped(goroutine* g, machine* m) noexcept { g->own_machine = g->
 // In the handler, woken: with a P, or let go without one (let_stopped_go() has done the rest, and more may have happened
 // since then).
 void go_on(machine* m, goroutine* g) noexcept {
-  processor* p = std::exchange(m->next_p, nullptr);
+  processor* p = m->take_next_processor();
   if (p == nullptr) return;
   no_longer_stopped(g, m);
   acquire(m, p);
@@ -154,7 +154,7 @@ bool sleeps_in_kernel(processor* p) noexcept {
 machine* hand_to_own_machine(goroutine* g, processor* p) noexcept {
   machine* m = g->own_machine;
   p->owner.store(nullptr, std::memory_order_relaxed);
-  m->next_p = p;
+  m->next_p.store(p, std::memory_order_release);
   return m;
 }
 

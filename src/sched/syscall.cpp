@@ -3,6 +3,7 @@
 #include <weft/blocking.h>
 
 #include "base/delay.h"
+#include "os/clock.h"
 #include "sched/find_work.h"
 #include "sched/fork.h"
 #include "sched/idle.h"
@@ -11,6 +12,8 @@
 #include "sched/revoke.h"
 #include "sched/section.h"
 #include "sched/switch.h"
+#include "sched/thrift.h"
+#include "sched/transit.h"
 #include "sched/threads.h"
 
 namespace weft::sched {
@@ -30,7 +33,8 @@ void after_loss(machine*, goroutine* from, const gmp::after_switch&) noexcept {
 processor* take_processor_for(machine* m) noexcept WEFT_REQUIRES(sched.lock) {
   if (sched.stopping.load(std::memory_order_relaxed)) return nullptr;
   if (m->p != nullptr && take_this_idle_processor(m->p)) return m->p;
-  return take_idle_processor();
+  processor* p = take_idle_processor();
+  return p != nullptr ? p : take_from_transit();
 }
 
 // The call is known to block: the P goes on at once.
@@ -65,20 +69,22 @@ machine* hand_off(processor* p, core_wish wish) noexcept {
   const bool has_work = p->has_work() || sched.global_size.load(std::memory_order_relaxed) != 0;
   bool spinning = false;
   if (!has_work) {
-    // Nobody else looks for work, so somebody with this P should.
+    // Nobody else looks for work, so somebody with this P should, if there is something to expect.
     std::int32_t nobody = 0;
-    spinning = sched.idle_ps.load(std::memory_order_seq_cst) == 0 &&
+    spinning = sched.idle_ps.load(std::memory_order_seq_cst) == 0 && may_look(os::now_ns()) &&
                sched.spinning.compare_exchange_strong(nobody, 1, std::memory_order_seq_cst);
     if (!spinning) {
       put_idle_processor(p);
       return nullptr;
     }
   }
-  machine* m = take_idle_machine(wish);
-  m->spinning = spinning;
-  m->next_p = p;
   sched.handoffs.fetch_add(1, std::memory_order_relaxed);
-  return m;
+  machine* const awake = take_robbed();
+  machine* m = awake != nullptr ? awake : take_idle_machine(wish);
+  m->spinning = spinning;
+  m->next_p.store(p, std::memory_order_release);
+  if (!spinning) announce_transit(m);
+  return m == awake ? nullptr : m;
 }
 
 void finish_hand_off(machine* woken) noexcept {

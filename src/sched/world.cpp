@@ -178,7 +178,7 @@ void start_world(int procs) noexcept {
         drain_to_global(p);
         put_idle_processor(p);
       } else {
-        m->next_p = p;
+        m->next_p.store(p, std::memory_order_release);
         woken[wakes++] = m;
       }
     }

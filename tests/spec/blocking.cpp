@@ -131,6 +131,38 @@ TEST(many_blocking_calls, all_come_back) {
   }
 }
 
+// Those that come back take the Ps that are on their way to others; but not for ever.
+TEST(many_blocking_calls, leave_time_for_those_that_wait_in_a_queue) {
+  for (const int procs : {1, 2, 4}) {
+    SCOPED_TRACE(procs);
+    weft::run(
+        [] {
+          std::atomic<bool> over{false};
+          std::atomic<int> calls{0};
+          weft::wait_group all;
+          for (int i = 0; i < 50; ++i) {
+            all.go([&] {
+              while (!over) {
+                weft::blocking([] { ::usleep(50); });
+                ++calls;
+              }
+            });
+          }
+          weft::wait_group queued;
+          for (int i = 0; i < 10; ++i) {
+            queued.go([] {
+              for (int k = 0; k < 200; ++k) weft::yield();
+            });
+          }
+          queued.wait();  // for ever, if nobody but those had a P
+          test::await([&] { return calls > 1000; });
+          over = true;
+          all.wait();
+        },
+        {.procs = procs});
+  }
+}
+
 TEST(a_goroutine_that_blocks, is_frozen_with_the_others_and_goes_on_in_the_next_run) {
   const gate g;
   std::atomic<bool> came_back = false;
