@@ -13,6 +13,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "support/await.h"
 #include "support/build.h"
 #include "support/stress.h"
 
@@ -96,7 +97,7 @@ void round(std::uint64_t seed, int procs) {
         over = true;
         changes.wait();
         EXPECT_EQ(done, actors * steps);
-        EXPECT_EQ(weft::runtime::num_goroutine(), 1u);
+        test::await_solitude();
       },
       {.procs = procs});
 }
