@@ -257,6 +257,7 @@ void sleep_machine(machine* m) noexcept {
     sleep_with_nothing(m);
     if (std::exchange(m->kept_off, false)) os::allow(m->cpus);
     if (processor* p = arrive(m)) return acquire(m, p);
+    begin_retiring(m);
   }
 }
 

@@ -82,8 +82,10 @@ machine* hand_off(processor* p, core_wish wish) noexcept {
   machine* const awake = take_robbed();
   machine* m = awake != nullptr ? awake : take_idle_machine(wish);
   m->spinning = spinning;
-  m->next_p.store(p, std::memory_order_release);
+  // First: one that is awake takes the P without the lock as soon as it is there, and then looks whether it was announced.
   if (!spinning) announce_transit(m);
+  base::delay();
+  m->next_p.store(p, std::memory_order_release);  // [transit.give]
   return m == awake ? nullptr : m;
 }
 

@@ -25,7 +25,8 @@ bool may_look(std::int64_t now) noexcept {
   return credit.load(std::memory_order_relaxed) > 0;
 }
 
-void looked_in_vain(std::int64_t ns) noexcept { credit.fetch_sub(ns, std::memory_order_relaxed); }
+// At most so much: the kernel may have had the core for an hour.
+void looked_in_vain(std::int64_t ns) noexcept { credit.fetch_sub(std::min(ns, most), std::memory_order_relaxed); }
 
 void worked(std::int64_t ns) noexcept { add(ns / 2); }
 

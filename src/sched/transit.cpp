@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/delay.h"
+#include "base/fatal.h"
 
 namespace weft::sched {
 namespace {
@@ -25,6 +26,7 @@ processor* take_from_transit() noexcept {
   base::delay();
   processor* p = m->take_next_processor();
   if (p == nullptr) return nullptr;
+  if (m->spinning) base::fatal("M ", std::uint64_t{m->id}, " was to be a spinner, and its P has been taken");
   robberies.fetch_add(1, std::memory_order_relaxed);
   robbed = m;
   return p;
@@ -33,9 +35,9 @@ processor* take_from_transit() noexcept {
 machine* take_robbed() noexcept { return std::exchange(robbed, nullptr); }
 
 processor* arrive(machine* m) noexcept {
-  processor* p = m->take_next_processor();
+  processor* p = m->take_next_processor();  // [transit.give]
+  base::delay();
   if (p == nullptr) {
-    base::delay();
     base::lock_guard guard(sched.lock);
     p = m->take_next_processor();
     if (p == nullptr) {

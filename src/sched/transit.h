@@ -3,7 +3,7 @@
 // and go to sleep. So who comes back may take such a P for its own goroutine, at once. The M that arrives without a P goes back
 // to sleep, unless it has been given another one by then, which needs no system call.
 //
-//   hand_off      handed = M, with M->next_p set before
+//   hand_off      handed = M, then M->next_p = P      [transit.give] who takes next_p sees itself in `handed`, and clears it
 //   M arrives     takes next_p by an exchange: it has the P; or it is null
 //   rob           takes handed, then that M's next_p by an exchange: it has the P; or it is null, M has arrived. robbed = M
 //   hand_off      finds `robbed`: next_p is set again, and nobody is woken

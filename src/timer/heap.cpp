@@ -206,7 +206,7 @@ void heap::take_due(batch& b, std::int64_t now, std::size_t max) noexcept {
   }
   b.size = n;
   b.done.store(0, std::memory_order_relaxed);
-  if (n != 0) publish();
+  publish();  // also if nothing was due: the first deadline may have been that of a timer which was stopped
 }
 
 // Without the lock; and without the nodes, which may be gone as soon as their callback is entered.

@@ -51,6 +51,24 @@ struct probe {
   timer_node node{fire, this};
 };
 
+// Of many, those of one millisecond stand in no order until it has come; who was first may have been stopped meanwhile.
+TEST(timer_heap, says_when_to_come_back_after_it_was_asked_too_early) {
+  heap h;
+  std::deque<probe> near(300);
+  for (probe& p : near) timers::add(h, p.node, 1'000);
+  constexpr std::int64_t span = std::int64_t{1} << 20;
+  probe first, second;
+  timers::add(h, first.node, 100 * span + 10);
+  timers::add(h, second.node, 100 * span + 500'000);
+  EXPECT_EQ(h.run(1'000).next_when, 100 * span + 10);
+  EXPECT_TRUE(timers::stop(first.node));
+  const timers::ran early = h.run(100 * span + 10);
+  EXPECT_EQ(early.count, 0u);
+  EXPECT_EQ(early.next_when, 100 * span + 500'000);
+  EXPECT_EQ(h.next_when(), 100 * span + 500'000);
+  EXPECT_EQ(h.run(100 * span + 500'000).count, 1u);
+}
+
 TEST(timer_heap, callbacks_run_in_the_order_of_deadlines) {
   heap h;
   std::vector<int> log;
