@@ -308,6 +308,7 @@ TEST_P(future_anywhere, wait_until_keeps_to_both_clocks) {
     EXPECT_EQ(late.wait_until(wall), std::future_status::timeout);
     EXPECT_GE(std::chrono::system_clock::now(), wall);
     EXPECT_EQ(late.wait_until(std::chrono::steady_clock::now() - 1h), std::future_status::timeout);
+    EXPECT_EQ(late.wait_until(std::chrono::system_clock::time_point::min()), std::future_status::timeout);
     release = true;
     EXPECT_EQ(late.wait_until(std::chrono::steady_clock::now() + 1h), std::future_status::ready);
     EXPECT_EQ(late.wait_until(std::chrono::system_clock::now() - 1h), std::future_status::ready);

@@ -45,7 +45,8 @@ std::int64_t deadline_at(const std::chrono::time_point<Clock, Duration>& t) {
   if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
     return to_ns(t.time_since_epoch());
   } else {
-    return deadline_after(t - Clock::now());
+    const auto now = Clock::now();
+    return t <= now ? 0 : deadline_after(t - now);  // one that is long past is too far away to be subtracted
   }
 }
 
