@@ -100,9 +100,9 @@ TEST(options, a_stack_size_that_no_machine_has_is_a_logic_error_of_go) {
   const auto nothing = [] { ADD_FAILURE() << "it ran"; };
   weft::run([&] {
     test::await_solitude();
-    EXPECT_THROW(weft::go({.name = {}, .stack_size = std::numeric_limits<std::size_t>::max()}, nothing),
+    EXPECT_THROW(weft::go({.stack_size = std::numeric_limits<std::size_t>::max()}, nothing),
                  std::logic_error);
-    EXPECT_THROW(weft::go({.name = {}, .stack_size = std::numeric_limits<std::size_t>::max() / 2}, nothing),
+    EXPECT_THROW(weft::go({.stack_size = std::numeric_limits<std::size_t>::max() / 2}, nothing),
                  std::logic_error);
     EXPECT_EQ(weft::runtime::num_goroutine(), 1u);
   });

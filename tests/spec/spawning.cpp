@@ -374,7 +374,7 @@ TEST(go_options, are_optional_one_by_one) {
   weft::run([&] {
     weft::go(weft::go_options{}, [&] { ++done; });
     weft::go({.name = "named"}, [&] { ++done; });
-    weft::go({.name = {}, .stack_size = 128 * 1024}, [&] { ++done; });
+    weft::go({.stack_size = 128 * 1024}, [&] { ++done; });
     weft::go(
         {.name = "named and sized", .stack_size = 1024 * 1024}, [&](int n) { done += n; }, 1);
     test::await([&] { return done == 4; });

@@ -18,7 +18,7 @@ namespace weft {
 
 // Options of one goroutine.
 struct go_options {
-  std::string_view name;       // shown in dumps, messages and debuggers; copied
+  std::string_view name = {};  // shown in dumps, messages and debuggers; copied. Initialized: else -Wextra asks for it
   std::size_t stack_size = 0;  // bytes reserved for its stack; 0: the runtime's default (options::stack_size)
 };
 
