@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <string>
@@ -69,6 +70,12 @@ answer look_up_until(std::string host, std::string port, std::int64_t deadline_n
   return {{}, std::make_error_code(std::errc::timed_out)};
 }
 
+// Services have names with a letter in them. getaddrinfo() would take other things for numbers, " 80" for one, and cut
+// those that are too large.
+bool may_be_service(std::string_view port) noexcept {
+  return std::any_of(port.begin(), port.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+}
+
 address of(std::string_view host, std::uint16_t port) {
   address a;
   parse_host(host, port, a);
@@ -86,12 +93,13 @@ std::vector<address> resolve(std::string_view host_port, purpose why, std::int64
   ec.clear();
   std::string_view host;
   std::string_view port_text;
-  if (!split(host_port, host, port_text)) {
+  std::uint16_t port = 0;
+  const bool is_split = split(host_port, host, port_text);
+  const bool port_is_number = parse_port(port_text, port);
+  if (!is_split || (!port_is_number && !may_be_service(port_text))) {
     io::set(ec, EINVAL);
     return {};
   }
-  std::uint16_t port = 0;
-  const bool port_is_number = parse_port(port_text, port);
   if (port_is_number && host.empty()) {
     if (why == purpose::listen) return {of("::", port), of("0.0.0.0", port)};
     return {of("127.0.0.1", port), of("::1", port)};

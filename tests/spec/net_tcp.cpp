@@ -250,7 +250,8 @@ TEST_P(tcp, names_are_looked_up) {
 }
 
 TEST(tcp_address, what_is_no_address_is_an_invalid_argument) {
-  for (const char* text : {"", "127.0.0.1", "::1:80", "[::1]", "[::1]80", "host:1:2"}) {
+  for (const char* text : {"", "127.0.0.1", "::1:80", "[::1]", "[::1]80", "host:1:2", "127.0.0.1:65536", "localhost:99999",
+                           ":99999", "127.0.0.1:-1", "127.0.0.1: 80", "127.0.0.1:+80"}) {
     EXPECT_EQ(error_of([&](std::error_code& ec) { net::listen_tcp(text, ec); }), std::errc::invalid_argument) << text;
     EXPECT_EQ(error_of([&](std::error_code& ec) { net::dial_tcp(text, ec); }), std::errc::invalid_argument) << text;
   }
