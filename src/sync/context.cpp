@@ -32,7 +32,11 @@ class context_node : public std::enable_shared_from_this<context_node> {
   const context_value* value() const noexcept { return value_.get(); }
   std::int64_t deadline() const noexcept { return deadline_; }
   recv_chan<std::monostate> done() const { return done_; }
-  std::stop_token token() const { return stop_.get_token(); }
+  // done() is closed before stop is requested: who comes from there finds it requested, whoever does that.
+  std::stop_token token() {
+    if (error()) stop_.request_stop();
+    return stop_.get_token();
+  }
   std::error_code error() {
     std::lock_guard guard(lock_);
     return error_;
@@ -196,7 +200,7 @@ std::error_code error_of(const context_ref& node) {
 }
 
 std::stop_token token_of(const context_ref& node) {
-  const context_node* n = cancelable(node);
+  context_node* n = cancelable(node);
   return n != nullptr ? n->token() : std::stop_token();
 }
 

@@ -119,10 +119,27 @@ TEST(a_deadline, cancels_with_deadline_exceeded) {
 
 TEST(a_deadline, in_the_past_cancels_at_once) {
   weft::run([] {
-    auto [c, cancel] = weft::with_deadline(weft::background(), std::chrono::system_clock::now() - 1s);
-    EXPECT_TRUE(is_done(c));
-    EXPECT_EQ(c.error(), weft::errc::deadline_exceeded);
+    using std::chrono::steady_clock, std::chrono::system_clock;
+    const auto is_over = [](auto deadline) {
+      const weft::context c = weft::with_deadline(weft::background(), deadline).first;
+      return is_done(c) && c.error() == weft::errc::deadline_exceeded;
+    };
+    EXPECT_TRUE(is_over(system_clock::now() - 1s));
+    EXPECT_TRUE(is_over(system_clock::time_point::min()));
+    EXPECT_TRUE(is_over(steady_clock::time_point::min()));
   });
+}
+
+TEST(a_deadline, has_requested_stop_for_who_comes_from_done) {
+  weft::run(
+      [] {
+        for (int i = 0; i < 200; ++i) {
+          const weft::context c = weft::with_timeout(weft::background(), 100us).first;
+          c.done().recv();
+          ASSERT_TRUE(c.token().stop_requested());
+        }
+      },
+      {.procs = 4});
 }
 
 TEST(a_deadline, later_than_the_parents_is_the_parents) {
