@@ -63,14 +63,25 @@ bool everything_idle() noexcept {
          sched.idle_ps.load(std::memory_order_relaxed) == sched.procs.load(std::memory_order_acquire);
 }
 
+// Whether goroutines or timers wait for this P although its call goes on and on: a shortage of threads that will not pass
+// by itself.
+bool is_missed(const processor* p, std::int64_t now) noexcept {
+  if (now - p->seen_call_when < patience || sched.spinning.load(std::memory_order_relaxed) != 0) return false;
+  const std::int64_t due = p->timers.next_when();
+  return p->has_work() || sched.global_size.load(std::memory_order_relaxed) != 0 || (due != 0 && due <= now);
+}
+
 // With an M at hand for it; else one is asked for, and the next nap is another chance.
-bool retake(processor* p, goroutine* g) noexcept {
+bool retake(processor* p, goroutine* g, std::int64_t now) noexcept {
   machine* woken = nullptr;
   {
     base::lock_guard guard(sched.lock);
     if (sched.stopping.load(std::memory_order_relaxed)) return false;
     if (sched.idle_ms == 0) ask_for_successors(p);
-    if (sched.idle_ms == 0 && sched.stopped_first == nullptr) return true;
+    if (sched.idle_ms == 0 && sched.stopped_first == nullptr) {
+      if (is_missed(p, now)) insist_on_successor();
+      return true;
+    }
     processor* taken = take_from_call(g);
     if (taken == nullptr) return true;
     woken = pass_on(taken);
@@ -219,7 +230,7 @@ bool retake_from_calls(std::int64_t now) noexcept {
     }
     const bool others = sched.idle_ps.load(std::memory_order_relaxed) + sched.spinning.load(std::memory_order_relaxed) > 0;
     if (!p->has_work() && others && now - p->seen_call_when < longest_nap) continue;
-    any |= retake(p, g);
+    any |= retake(p, g, now);
   }
   return any;
 }

@@ -151,10 +151,12 @@ void* sysmon_thread(void*) {
   sysmon_loop();
 }
 
+[[noreturn]] void too_many_threads() noexcept WEFT_REQUIRES(sched.lock) {
+  base::fatal("the program needs more than ", sched.max_threads, " threads (options::max_threads)");
+}
+
 void count_new_machine() noexcept WEFT_REQUIRES(sched.lock) {
-  if (++sched.machines > sched.max_threads) {
-    base::fatal("the program needs more than ", sched.max_threads, " threads (options::max_threads)");
-  }
+  if (++sched.machines > sched.max_threads) too_many_threads();
 }
 
 }  // namespace
@@ -217,9 +219,13 @@ void request_spinning_machine() noexcept {
 
 namespace {
 
+// Ms that come to sleep before long, and can be had then.
+std::int32_t soon_idle() noexcept WEFT_REQUIRES(sched.lock) {
+  return sched.starting + sched.retiring.load(std::memory_order_relaxed);
+}
+
 void have_idle_machines(std::int32_t wanted) noexcept WEFT_REQUIRES(sched.lock) {
-  const std::int32_t soon = sched.starting + sched.retiring.load(std::memory_order_relaxed);
-  const std::int32_t missing = std::min(wanted - sched.idle_ms - soon, sched.max_threads - sched.machines);
+  const std::int32_t missing = std::min(wanted - sched.idle_ms - soon_idle(), sched.max_threads - sched.machines);
   if (missing <= 0) return;
   sched.machines += missing;
   sched.starting += missing;
@@ -234,6 +240,10 @@ void keep_reserve() noexcept { have_idle_machines(sched.reserve); }
 void ask_for_successors(const processor* p) noexcept {
   const auto waiting = static_cast<std::int32_t>(p->ring.size()) + static_cast<std::int32_t>(sched.global_size.load(std::memory_order_relaxed));
   have_idle_machines(std::clamp(waiting, sched.reserve, most_at_once));
+}
+
+void insist_on_successor() noexcept {
+  if (sched.machines >= sched.max_threads && soon_idle() == 0) too_many_threads();
 }
 
 void request_look_at_limits() noexcept {

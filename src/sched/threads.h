@@ -12,6 +12,8 @@ void request_spinning_machine() noexcept WEFT_REQUIRES(sched.lock);
 void keep_reserve() noexcept WEFT_REQUIRES(sched.lock);
 // The P of a blocking call is wanted, and there is no idle M to hand it to: asks for some, the more goroutines wait.
 void ask_for_successors(const processor* p) noexcept WEFT_REQUIRES(sched.lock);
+// The same, where nothing goes on without one: fatal if max_threads forbids it.
+void insist_on_successor() noexcept WEFT_REQUIRES(sched.lock);
 
 // sysmon: the factory looks whether the machine's limits have changed.
 void request_look_at_limits() noexcept;
