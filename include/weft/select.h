@@ -4,8 +4,8 @@
 //                weft::on_send(results, next),
 //                weft::on_timeout(100ms, [] { … }));
 //
-// A case is meant to be written where it is used: what is given to it as an lvalue (channel, handler) it only refers
-// to, what is given as an rvalue it keeps, except for the value of on_send, see there. A selector keeps all of its own.
+// A case is meant to be written where it is used, but may also be kept in a variable and used again: of channel and
+// handler it only refers to an lvalue, and keeps an rvalue; the value of a send it has. A selector keeps all of its own.
 #pragma once
 
 #include <weft/chan.h>
@@ -44,6 +44,9 @@ inline constexpr bool is_default_case = false;
 //   bind(slot, plan, index)   before the wait
 //   run(delivered)            after it, if it has won
 //   own(case)                 the same case, for a selector: refers to nothing outside, and can be waited for again
+// and may have
+//   bind_again(slot, plan, index)   instead of bind(), if it will be used again
+//   give_back()                     after the wait, if it has not won
 template <class T, class F>
 class recv_case {
  public:
@@ -63,10 +66,10 @@ class recv_case {
     if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
       if constexpr (is_bits<T>) {
         std::invoke(handler_, delivered ? std::optional<T>(std::in_place, std::move(value_.value)) : std::nullopt);
+      } else if constexpr (requires { handler_(take()); }) {
+        handler_(take());  // not std::invoke(): what take() returns is the handler's parameter itself
       } else {
-        std::optional<T> value(std::move(value_));
-        value_.reset();
-        std::invoke(handler_, std::move(value));
+        std::invoke(handler_, take());
       }
     } else {
       if constexpr (!is_bits<T>) value_.reset();
@@ -83,60 +86,26 @@ class recv_case {
   template <class, class>
   friend class recv_case;
 
+  // Not inlined: compilers would see that there may be none, and warn of a handler that does not ask.
+  [[gnu::noinline]] std::optional<T> take() noexcept {
+    std::optional<T> value(std::move(value_));
+    value_.reset();
+    return value;
+  }
+
   case_channel channel_;
   [[no_unique_address]] F handler_;
   std::conditional_t<is_bits<T>, raw_element<T>, std::optional<T>> value_;
 };
 
-// A send case of a selector: sends its value again each time it wins, if it can be copied, else once.
+// A send of bits: they are copied, and so always there.
 template <class T, class F>
-class repeated_send_case {
- public:
-  using select_case_tag = void;
-
-  template <class Value, class Handler>
-  repeated_send_case(chan_ptr c, Value&& value, Handler&& f)
-      : channel_(std::move(c)), value_(std::forward<Value>(value)), handler_(std::forward<Handler>(f)) {}
-
-  void bind(select_slot& s, select_plan&, std::size_t) {
-    s.kind = case_kind::send;
-    s.channel = spent_ ? nullptr : channel_.get();
-    if constexpr (is_bits<T> || !std::is_copy_constructible_v<T>) {
-      s.value = std::addressof(value_);
-    } else {
-      if (!copy_) copy_.emplace(std::as_const(value_));
-      s.value = std::addressof(*copy_);
-    }
-  }
-
-  void run(bool) {
-    copy_.reset();
-    spent_ = !is_bits<T> && !std::is_copy_constructible_v<T>;
-    std::invoke(handler_);
-  }
-
-  template <class Self>
-  static auto own(Self&& self) {
-    return repeated_send_case(self.channel_.share(), std::forward<Self>(self).value_,
-                              std::forward<Self>(self).handler_);
-  }
-
- private:
-  case_channel channel_;
-  T value_;
-  std::optional<T> copy_;  // what is moved from, if value_ must stay
-  bool spent_ = false;
-  [[no_unique_address]] F handler_;
-};
-
-// Has its value.
-template <class T, class F>
-class send_case {
+class bits_send_case {
  public:
   using select_case_tag = void;
 
   template <class Channel, class Value, class Handler>
-  send_case(Channel&& c, Value&& value, Handler&& f)
+  bits_send_case(Channel&& c, Value&& value, Handler&& f)
       : channel_(std::forward<Channel>(c)), value_(std::forward<Value>(value)), handler_(std::forward<Handler>(f)) {}
 
   void bind(select_slot& s, select_plan&, std::size_t) noexcept {
@@ -149,8 +118,7 @@ class send_case {
 
   template <class Self>
   static auto own(Self&& self) {
-    return repeated_send_case<T, std::decay_t<F>>(self.channel_.share(), std::forward<Self>(self).value_,
-                                                  std::forward<Self>(self).handler_);
+    return bits_send_case<T, std::decay_t<F>>(self.channel_.share(), self.value_, std::forward<Self>(self).handler_);
   }
 
  private:
@@ -159,33 +127,110 @@ class send_case {
   [[no_unique_address]] F handler_;
 };
 
-// Refers to an rvalue, to move from it if the case wins and only then.
+// As a default argument it lives as long as the expression of the call, and with it all that was given to the call. It
+// tells its end.
+class full_expression {
+ public:
+  full_expression() noexcept = default;
+  full_expression(const full_expression&) = delete;
+  full_expression& operator=(const full_expression&) = delete;
+  ~full_expression() {
+    if (told_ != nullptr) *told_ = nullptr;
+  }
+
+  // `told` is this until the end, and null from then on.
+  void tell_to(full_expression*& told) noexcept {
+    told_ = &told;
+    told = this;
+  }
+  void tell_nobody() noexcept { told_ = nullptr; }
+
+ private:
+  full_expression** told_ = nullptr;
+};
+
+// A send of an object. It has the object, so that the case can be kept. One that was an rvalue goes back to where it was
+// if the case does not win, as long as that place is certain to be there.
+//
+// A case that is kept sends the object again each time it wins, if that can be copied, else once.
 template <class T, class F>
-class moving_send_case {
+class object_send_case {
  public:
   using select_case_tag = void;
 
+  template <class Channel, class Value, class Handler>
+  object_send_case(Channel&& c, Value&& value, Handler&& f)
+      : channel_(std::forward<Channel>(c)), value_(std::forward<Value>(value)), handler_(std::forward<Handler>(f)) {}
   template <class Channel, class Handler>
-  moving_send_case(Channel&& c, T& value, Handler&& f)
-      : channel_(std::forward<Channel>(c)), value_(std::addressof(value)), handler_(std::forward<Handler>(f)) {}
-
-  void bind(select_slot& s, select_plan&, std::size_t) noexcept {
-    s.kind = case_kind::send;
-    s.channel = channel_.get();
-    s.value = value_;
+  object_send_case(Channel&& c, T&& value, full_expression& expression, Handler&& f)
+      : object_send_case(std::forward<Channel>(c), std::move(value), std::forward<Handler>(f)) {
+    origin_ = std::addressof(value);
+    expression.tell_to(expression_);
+  }
+  object_send_case(const object_send_case&) = delete;
+  object_send_case& operator=(const object_send_case&) = delete;
+  ~object_send_case() {
+    give_back();
+    if (expression_ != nullptr) expression_->tell_nobody();
   }
 
-  void run(bool) { std::invoke(handler_); }
+  void bind(select_slot& s, select_plan&, std::size_t) noexcept { bind_to(s, channel_.get(), value_); }
+
+  // The case is kept.
+  void bind_again(select_slot& s, select_plan&, std::size_t) {
+    if constexpr (std::is_copy_constructible_v<T>) {
+      if (!copy_) copy_.emplace(std::as_const(value_));
+      bind_to(s, channel_.get(), *copy_);
+    } else {
+      bind_to(s, spent_ ? nullptr : channel_.get(), value_);
+    }
+  }
+
+  void run(bool) {
+    origin_ = nullptr;
+    spent_ = true;
+    if constexpr (std::is_copy_constructible_v<T>) copy_.reset();
+    std::invoke(handler_);
+  }
+
+  // It has not won.
+  void give_back() noexcept {
+    T* origin = std::exchange(origin_, nullptr);
+    if (origin == nullptr || expression_ == nullptr) return;
+    if constexpr (std::is_nothrow_move_assignable_v<T>) {
+      *origin = std::move(value_);
+    } else {
+      std::destroy_at(origin);
+      std::construct_at(origin, std::move(value_));
+    }
+  }
 
   template <class Self>
   static auto own(Self&& self) {
-    return repeated_send_case<T, std::decay_t<F>>(self.channel_.share(), std::move(*self.value_),
-                                                  std::forward<Self>(self).handler_);
+    self.origin_ = nullptr;
+    using value = std::conditional_t<std::is_copy_constructible_v<T>, decltype((std::forward<Self>(self).value_)), T&&>;
+    return object_send_case<T, std::decay_t<F>>(self.channel_.share(), static_cast<value>(self.value_),
+                                                std::forward<Self>(self).handler_);
   }
 
  private:
+  template <class, class>
+  friend class object_send_case;
+  struct nothing {};
+
+  static void bind_to(select_slot& s, chan_core* channel, T& value) noexcept {
+    s.kind = case_kind::send;
+    s.channel = channel;
+    s.value = std::addressof(value);
+  }
+
   case_channel channel_;
-  T* value_;
+  T value_;
+  // What is moved from, if value_ must stay.
+  [[no_unique_address]] std::conditional_t<std::is_copy_constructible_v<T>, std::optional<T>, nothing> copy_;
+  T* origin_ = nullptr;
+  full_expression* expression_ = nullptr;  // the one in which origin_ is there
+  bool spent_ = false;
   [[no_unique_address]] F handler_;
 };
 
@@ -293,6 +338,21 @@ decltype(auto) channel_behind(Handle&& h) noexcept {
   }
 }
 
+// A case that is given as an lvalue, or that a selector has, will be used again.
+template <class Case>
+void bind_case(Case&& c, select_slot& s, select_plan& plan, std::size_t index) {
+  if constexpr (std::is_lvalue_reference_v<Case> && requires { c.bind_again(s, plan, index); }) {
+    c.bind_again(s, plan, index);
+  } else {
+    c.bind(s, plan, index);
+  }
+}
+
+template <class Case>
+void give_back([[maybe_unused]] Case& c) noexcept {
+  if constexpr (requires { c.give_back(); }) c.give_back();
+}
+
 template <class Handle>
 using element_of = typename std::remove_cvref_t<Handle>::value_type;
 
@@ -317,17 +377,23 @@ template <detail::recv_handle Channel, class F = detail::no_handler>
                                                            std::forward<F>(f));
 }
 
-// A send. An lvalue is copied. An rvalue is moved from if the case wins, and untouched otherwise; so it must live until
-// then (a selector moves it to itself at once). channel_error if the case is chosen and the channel is closed.
+// A send. An lvalue is copied. An rvalue is moved from; if the case does not win, it has its value back when a handler is
+// called and after the select (but not from a case that was kept in a variable, or given to a selector). A case that is kept
+// sends its value again if that can be copied, and is ready only once if not. channel_error if the case is chosen and the
+// channel is closed. The last argument is not for callers.
 template <detail::send_handle Channel, class U = detail::element_of<Channel>, class F = detail::no_handler>
   requires(std::is_constructible_v<detail::element_of<Channel>, U> && std::is_invocable_v<F&>)
-[[nodiscard]] auto on_send(Channel&& ch, U&& value, F&& f = {}) {
+[[nodiscard]] auto on_send(Channel&& ch, U&& value, F&& f = {}, [[maybe_unused]] detail::full_expression&& expression = {}) {
   using T = detail::element_of<Channel>;
-  if constexpr (std::same_as<U, T> && !detail::is_bits<T>) {
-    return detail::moving_send_case<T, F>(detail::channel_behind(std::forward<Channel>(ch)), value, std::forward<F>(f));
+  if constexpr (detail::is_bits<T>) {
+    return detail::bits_send_case<T, F>(detail::channel_behind(std::forward<Channel>(ch)), std::forward<U>(value),
+                                        std::forward<F>(f));
+  } else if constexpr (std::same_as<U, T>) {
+    return detail::object_send_case<T, F>(detail::channel_behind(std::forward<Channel>(ch)), std::move(value), expression,
+                                          std::forward<F>(f));
   } else {
-    return detail::send_case<T, F>(detail::channel_behind(std::forward<Channel>(ch)), std::forward<U>(value),
-                                   std::forward<F>(f));
+    return detail::object_send_case<T, F>(detail::channel_behind(std::forward<Channel>(ch)), std::forward<U>(value),
+                                          std::forward<F>(f));
   }
 }
 
@@ -370,8 +436,10 @@ std::size_t select(Cases&&... cases) {
   detail::select_slot slots[sizeof...(Cases) + (sizeof...(Cases) == 0 ? 1 : 0)];
   detail::select_plan plan;
   std::size_t index = 0;
-  ((cases.bind(slots[index], plan, index), ++index), ...);
+  ((detail::bind_case(std::forward<Cases>(cases), slots[index], plan, index), ++index), ...);
   const std::size_t won = detail::select_wait(slots, sizeof...(Cases), plan);
+  index = 0;
+  ((won != index++ ? detail::give_back(cases) : void()), ...);
   index = 0;
   ((won == index++ ? cases.run(slots[won].delivered) : void()), ...);
   return won;
@@ -424,7 +492,7 @@ class selector {
   struct kept_case final : any_case {
     template <class Make>
     explicit kept_case(const Make& make) : c(make()) {}
-    void bind(detail::select_slot& s, detail::select_plan& plan, std::size_t index) override { c.bind(s, plan, index); }
+    void bind(detail::select_slot& s, detail::select_plan& plan, std::size_t index) override { detail::bind_case(c, s, plan, index); }
     void run(bool delivered) override { c.run(delivered); }
     C c;
   };

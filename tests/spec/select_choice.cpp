@@ -448,6 +448,62 @@ TEST_P(select_anywhere, a_case_may_be_kept_and_used_again) {
   });
 }
 
+TEST_P(select_anywhere, a_send_that_is_kept_has_its_value_and_sends_it_again) {
+  here([] {
+    const std::string text(60, 't');
+    weft::chan<std::string> ch(2);
+    auto kept = weft::on_send(ch, std::string(text));
+    const std::string somebody_elses(60, 's');
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(weft::select(kept), 0u);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(ch.recv(), text);
+    const auto make = [&] { return weft::on_send(ch, std::string(text)); };
+    EXPECT_EQ(weft::select(make()), 0u);
+    EXPECT_EQ(ch.recv(), text);
+  });
+}
+
+TEST_P(select_anywhere, a_send_that_is_kept_and_cannot_be_copied_is_ready_once) {
+  here([] {
+    weft::chan<std::unique_ptr<int>> ch(2), full;
+    auto kept = weft::on_send(ch, std::make_unique<int>(4));
+    auto loses = weft::on_send(full, std::make_unique<int>(5));
+    EXPECT_EQ(weft::select(loses, kept), 1u);
+    EXPECT_EQ(weft::select(loses, kept, weft::on_default()), 2u);
+    EXPECT_EQ(**ch.recv(), 4);
+    weft::go([=] { weft::select(weft::on_recv(full, [=](auto v) { ch.send(std::move(*v)); })); });
+    EXPECT_EQ(weft::select(loses), 0u);
+    EXPECT_EQ(**ch.recv(), 5);
+  });
+}
+
+struct never_assigned {
+  explicit never_assigned(int v) : value(std::make_unique<int>(v)) {}
+  never_assigned(never_assigned&&) noexcept = default;
+  never_assigned& operator=(never_assigned&&) = delete;
+  std::unique_ptr<int> value;
+};
+
+TEST_P(select_anywhere, a_send_that_loses_gives_its_rvalue_back_before_a_handler_sees_it) {
+  here([] {
+    weft::chan<std::string> strings;
+    weft::chan<never_assigned> others;
+    std::string text(60, 't');
+    never_assigned other(7);
+    const auto both_there = [&] {
+      EXPECT_EQ(text, std::string(60, 't'));
+      EXPECT_EQ(*other.value, 7);
+    };
+    EXPECT_EQ(weft::select(weft::on_send(strings, std::move(text)), weft::on_send(others, std::move(other)),
+                           weft::on_timeout(1ms, both_there)),
+              2u);
+    both_there();
+    strings.close();
+    EXPECT_THROW(weft::select(weft::on_send(others, std::move(other)), weft::on_send(strings, std::move(text))),
+                 weft::channel_error);
+    both_there();
+  });
+}
+
 // ---- selector ----
 
 TEST_P(select_anywhere, a_selector_does_what_select_does) {
