@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>  // std::lock_guard and its like, for those who use this
 
 #include <weft/detail/park.h>
 #include <weft/detail/time.h>

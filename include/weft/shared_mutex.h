@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <shared_mutex>  // std::shared_lock, for those who use this
 
 namespace weft {
 
