@@ -149,6 +149,19 @@ class full_expression {
   full_expression** told_ = nullptr;
 };
 
+// Room for an object in a case. A large one goes to the heap: the stack, where cases are, has it already.
+template <class T>
+using object_room = std::conditional_t<(sizeof(T) > 512), std::unique_ptr<T>, std::optional<T>>;
+
+template <class T, class From>
+void put_object(std::unique_ptr<T>& room, From&& from) {
+  room = std::make_unique<T>(std::forward<From>(from));
+}
+template <class T, class From>
+void put_object(std::optional<T>& room, From&& from) {
+  room.emplace(std::forward<From>(from));
+}
+
 // A send of an object. It has the object, so that the case can be kept. One that was an rvalue goes back to where it was
 // if the case does not win, as long as that place is certain to be there.
 //
@@ -160,7 +173,9 @@ class object_send_case {
 
   template <class Channel, class Value, class Handler>
   object_send_case(Channel&& c, Value&& value, Handler&& f)
-      : channel_(std::forward<Channel>(c)), value_(std::forward<Value>(value)), handler_(std::forward<Handler>(f)) {}
+      : channel_(std::forward<Channel>(c)), handler_(std::forward<Handler>(f)) {
+    put_object(value_, std::forward<Value>(value));
+  }
   template <class Channel, class Handler>
   object_send_case(Channel&& c, T&& value, full_expression& expression, Handler&& f)
       : object_send_case(std::forward<Channel>(c), std::move(value), std::forward<Handler>(f)) {
@@ -174,22 +189,22 @@ class object_send_case {
     if (expression_ != nullptr) expression_->tell_nobody();
   }
 
-  void bind(select_slot& s, select_plan&, std::size_t) noexcept { bind_to(s, channel_.get(), value_); }
+  void bind(select_slot& s, select_plan&, std::size_t) noexcept { bind_to(s, channel_.get(), *value_); }
 
   // The case is kept.
   void bind_again(select_slot& s, select_plan&, std::size_t) {
     if constexpr (std::is_copy_constructible_v<T>) {
-      if (!copy_) copy_.emplace(std::as_const(value_));
+      if (!copy_) put_object(copy_, std::as_const(*value_));
       bind_to(s, channel_.get(), *copy_);
     } else {
-      bind_to(s, spent_ ? nullptr : channel_.get(), value_);
+      bind_to(s, spent_ ? nullptr : channel_.get(), *value_);
     }
   }
 
   void run(bool) {
     origin_ = nullptr;
     spent_ = true;
-    if constexpr (std::is_copy_constructible_v<T>) copy_.reset();
+    copy_.reset();
     std::invoke(handler_);
   }
 
@@ -198,25 +213,24 @@ class object_send_case {
     T* origin = std::exchange(origin_, nullptr);
     if (origin == nullptr || expression_ == nullptr) return;
     if constexpr (std::is_nothrow_move_assignable_v<T>) {
-      *origin = std::move(value_);
+      *origin = std::move(*value_);
     } else {
       std::destroy_at(origin);
-      std::construct_at(origin, std::move(value_));
+      std::construct_at(origin, std::move(*value_));
     }
   }
 
   template <class Self>
   static auto own(Self&& self) {
     self.origin_ = nullptr;
-    using value = std::conditional_t<std::is_copy_constructible_v<T>, decltype((std::forward<Self>(self).value_)), T&&>;
-    return object_send_case<T, std::decay_t<F>>(self.channel_.share(), static_cast<value>(self.value_),
+    using value = std::conditional_t<std::is_lvalue_reference_v<Self> && std::is_copy_constructible_v<T>, const T&, T&&>;
+    return object_send_case<T, std::decay_t<F>>(self.channel_.share(), static_cast<value>(*self.value_),
                                                 std::forward<Self>(self).handler_);
   }
 
  private:
   template <class, class>
   friend class object_send_case;
-  struct nothing {};
 
   static void bind_to(select_slot& s, chan_core* channel, T& value) noexcept {
     s.kind = case_kind::send;
@@ -225,9 +239,8 @@ class object_send_case {
   }
 
   case_channel channel_;
-  T value_;
-  // What is moved from, if value_ must stay.
-  [[no_unique_address]] std::conditional_t<std::is_copy_constructible_v<T>, std::optional<T>, nothing> copy_;
+  object_room<T> value_;
+  object_room<T> copy_;  // what is moved from, if value_ must stay
   T* origin_ = nullptr;
   full_expression* expression_ = nullptr;  // the one in which origin_ is there
   bool spent_ = false;

@@ -504,6 +504,22 @@ TEST_P(select_anywhere, a_send_that_loses_gives_its_rvalue_back_before_a_handler
   });
 }
 
+TEST_P(select_anywhere, sends_large_objects_from_a_small_stack) {
+  here([] {
+    struct large {
+      std::array<char, 60'000> bytes{};
+    };
+    weft::chan<large> ch(1), full;
+    large first;
+    first.bytes.back() = 'z';
+    EXPECT_EQ(weft::select(weft::on_send(full, std::move(first)), weft::on_default()), 1u);
+    EXPECT_EQ(weft::select(weft::on_send(ch, std::move(first))), 0u);
+    bool same = false;
+    weft::select(weft::on_recv(ch, [&](const std::optional<large>& v) { same = v->bytes.back() == 'z'; }));
+    EXPECT_TRUE(same);
+  });
+}
+
 // ---- selector ----
 
 TEST_P(select_anywhere, a_selector_does_what_select_does) {
