@@ -23,7 +23,33 @@ namespace weft {
 namespace detail {
 
 class context_node;
-using context_ref = std::shared_ptr<context_node>;
+void retain(context_node* n) noexcept;
+void release(context_node* n) noexcept;
+
+// A counted pointer to a node of the tree; null is the background.
+class context_ref {
+ public:
+  constexpr context_ref() noexcept = default;
+  explicit constexpr context_ref(context_node* adopted) noexcept : node_(adopted) {}
+  context_ref(const context_ref& other) noexcept : node_(other.node_) {
+    if (node_ != nullptr) retain(node_);
+  }
+  context_ref(context_ref&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  context_ref& operator=(context_ref other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~context_ref() {
+    if (node_ != nullptr) release(node_);
+  }
+
+  context_node* get() const noexcept { return node_; }
+  context_node* give_up() noexcept { return std::exchange(node_, nullptr); }
+  friend bool operator==(const context_ref&, const context_ref&) = default;
+
+ private:
+  context_node* node_ = nullptr;
+};
 
 // A key and its value, type-erased. Keys are equal if their types and their values are.
 class context_value {
@@ -111,7 +137,7 @@ class cancel_function {
   cancel_function() noexcept = default;
   explicit cancel_function(const context& c) noexcept : node_(c.node_) {}
   void operator()() const noexcept {
-    if (node_ != nullptr) detail::cancel(*node_);
+    if (node_.get() != nullptr) detail::cancel(*node_.get());
   }
 
  private:

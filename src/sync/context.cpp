@@ -1,7 +1,12 @@
 // A tree of nodes. A child keeps its parent alive; a parent knows its children by raw pointers in an intrusive list, which
 // a child leaves when it is cancelled or destroyed. Locks are taken from the parent to the child, never the other way.
+//
+// A tree may be deeper than a stack has room for: nothing here recurses along it.
+//
+//   [context.owners] release: what the other owners did to a node is visible to the last one, who destroys it
 #include <weft/context.h>
 
+#include <atomic>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -14,7 +19,7 @@
 
 namespace weft::detail {
 
-class context_node : public std::enable_shared_from_this<context_node> {
+class context_node {
  public:
   context_node(context_ref parent, std::int64_t deadline_ns) : parent_(std::move(parent)), deadline_(deadline_ns), done_(0) {}
   context_node(context_ref parent, std::unique_ptr<context_value> value)
@@ -22,9 +27,21 @@ class context_node : public std::enable_shared_from_this<context_node> {
   context_node(const context_node&) = delete;
   context_node& operator=(const context_node&) = delete;
 
-  ~context_node() {
+  void retain() noexcept { owners_.fetch_add(1, std::memory_order_relaxed); }
+  // False: it has no owner any more, and is being destroyed. Where that cannot have ended: under the lock of the ancestor
+  // that it hangs on, and in its timer's callback.
+  bool try_retain() noexcept {
+    std::uint32_t n = owners_.load(std::memory_order_relaxed);
+    while (n != 0 && !owners_.compare_exchange_weak(n, n + 1, std::memory_order_relaxed)) {
+    }
+    return n != 0;
+  }
+  bool drop() noexcept { return owners_.fetch_sub(1, std::memory_order_acq_rel) == 1; }  // [context.owners]
+  // Nobody can find it from here on. What it hung on is the caller's.
+  context_ref retire() noexcept {
     leave_parent();
     disarm();
+    return std::move(parent_);
   }
 
   bool is_cancelable() const noexcept { return value_ == nullptr; }
@@ -42,20 +59,22 @@ class context_node : public std::enable_shared_from_this<context_node> {
     return error_;
   }
 
-  // After construction, when there is a shared owner: hang it into the tree, start its timer.
+  // After construction, when it has an owner: hang it into the tree, start its timer.
   void join(context_node* ancestor);
   void arm(std::int64_t deadline_ns);
 
   void cancel(std::error_code why) noexcept;
 
  private:
-  std::vector<context_ref> take_children() noexcept;
+  void cancel_one(std::error_code why, std::vector<context_ref>& next) noexcept;
+  void take_children(std::vector<context_ref>& to) noexcept;
   void leave_parent() noexcept;
   void disarm() noexcept;
   static void on_deadline(void* self, std::uint64_t, std::int64_t) noexcept;
   static void run_expiry(record* r);
 
-  const context_ref parent_;                      // keeps the ancestor alive that this hangs on
+  std::atomic<std::uint32_t> owners_{1};
+  context_ref parent_;                            // keeps the ancestor alive that this hangs on
   const std::unique_ptr<context_value> value_;    // only a value: it is cancelled when its ancestor is
   const std::int64_t deadline_;
   const chan<std::monostate> done_;
@@ -102,6 +121,7 @@ void context_node::join(context_node* ancestor) {
 }
 
 void context_node::leave_parent() noexcept {
+  if (!is_cancelable()) return;  // it hangs on nothing
   context_node* ancestor = cancelable(parent_);
   if (ancestor == nullptr) return;
   std::lock_guard guard(ancestor->lock_);
@@ -112,50 +132,59 @@ void context_node::leave_parent() noexcept {
 }
 
 // Under lock_. A child that is being destroyed has no owner any more: it is left out, and finds itself off the list.
-std::vector<context_ref> context_node::take_children() noexcept {
-  std::vector<context_ref> children;
+void context_node::take_children(std::vector<context_ref>& to) noexcept {
   while (context_node* child = first_child_) {
     first_child_ = child->next_;
     if (first_child_ != nullptr) first_child_->link_ = &first_child_;
     child->hangs_on_ = nullptr;
-    if (context_ref owner = child->weak_from_this().lock()) children.push_back(std::move(owner));
+    if (child->try_retain()) to.push_back(context_ref(child));
   }
-  return children;
 }
 
-void context_node::cancel(std::error_code why) noexcept {
-  std::vector<context_ref> children;
+void context_node::cancel_one(std::error_code why, std::vector<context_ref>& next) noexcept {
   {
     std::lock_guard guard(lock_);
     if (error_) return;
     error_ = why;
-    children = take_children();
+    take_children(next);
   }
   done_.close();
   stop_.request_stop();  // runs callbacks of the user's: without the lock
-  for (const context_ref& child : children) child->cancel(why);
   leave_parent();
   if (timer_.pending()) sched::stop_timer(timer_);  // nothing waits for it any more; its goroutine goes with the node
 }
 
+void context_node::cancel(std::error_code why) noexcept {
+  std::vector<context_ref> below;
+  cancel_one(why, below);
+  while (!below.empty()) {
+    const context_ref child = std::move(below.back());
+    below.pop_back();
+    child.get()->cancel_one(why, below);
+  }
+}
+
 // The timer's callback runs on a scheduler's stack: what cancelling does is the user's code, so a goroutine does it.
 void context_node::on_deadline(void* self, std::uint64_t, std::int64_t) noexcept {
-  submit(std::exchange(static_cast<context_node*>(self)->expiry_, nullptr));
+  auto* node = static_cast<context_node*>(self);
+  if (!node->try_retain()) return;
+  record* r = std::exchange(node->expiry_, nullptr);
+  ::new (static_cast<void*>(r->payload)) context_ref(node);
+  submit(r);
 }
 
 void context_node::run_expiry(record* r) {
-  auto* weak = std::launder(reinterpret_cast<std::weak_ptr<context_node>*>(r->payload));
-  const context_ref node = std::exchange(*weak, {}).lock();
-  std::destroy_at(weak);
-  if (node != nullptr) node->cancel(make_error_code(errc::deadline_exceeded));
+  auto* payload = std::launder(reinterpret_cast<context_ref*>(r->payload));
+  const context_ref node = std::move(*payload);
+  std::destroy_at(payload);
+  node.get()->cancel(make_error_code(errc::deadline_exceeded));
 }
 
 void context_node::arm(std::int64_t deadline_ns) {
   static constexpr spawn_ops ops{&run_expiry, nullptr};
-  static_assert(sizeof(std::weak_ptr<context_node>) <= sizeof(record::payload));
+  static_assert(sizeof(context_ref) <= sizeof(record::payload));
   sched::ensure_started();
   expiry_ = allocate_record();
-  ::new (static_cast<void*>(expiry_->payload)) std::weak_ptr<context_node>(weak_from_this());
   expiry_->ops = &ops;
   sched::start_timer(timer_, deadline_ns);
 }
@@ -163,28 +192,38 @@ void context_node::arm(std::int64_t deadline_ns) {
 void context_node::disarm() noexcept {
   if (!is_cancelable() || deadline_ == no_deadline) return;
   sched::stop_timer_sync(timer_);
-  if (expiry_ == nullptr) return;  // it has fired, or there was no timer
-  std::destroy_at(std::launder(reinterpret_cast<std::weak_ptr<context_node>*>(expiry_->payload)));
-  release_record(std::exchange(expiry_, nullptr));
+  // Null: it has fired, or there was no timer.
+  if (expiry_ != nullptr) release_record(std::exchange(expiry_, nullptr));
+}
+
+void retain(context_node* n) noexcept { n->retain(); }
+
+void release(context_node* n) noexcept {
+  while (n != nullptr && n->drop()) {
+    context_ref parent = n->retire();
+    delete n;
+    n = parent.give_up();
+  }
 }
 
 context_ref make_cancelable(const context_ref& parent, std::int64_t deadline_ns) {
   const std::int64_t inherited = deadline_of(parent);
   const bool own_deadline = deadline_ns < inherited;
-  auto node = std::make_shared<context_node>(parent, own_deadline ? deadline_ns : inherited);
-  node->join(cancelable(parent));
+  context_ref owner(new context_node(parent, own_deadline ? deadline_ns : inherited));
+  context_node& node = *owner.get();
+  node.join(cancelable(parent));
   if (own_deadline) {
     if (deadline_ns <= steady_now_ns()) {
-      node->cancel(make_error_code(errc::deadline_exceeded));
+      node.cancel(make_error_code(errc::deadline_exceeded));
     } else {
-      node->arm(deadline_ns);
+      node.arm(deadline_ns);
     }
   }
-  return node;
+  return owner;
 }
 
 context_ref make_valued(const context_ref& parent, std::unique_ptr<context_value> value) {
-  return std::make_shared<context_node>(parent, std::move(value));
+  return context_ref(new context_node(parent, std::move(value)));
 }
 
 void cancel(context_node& node) noexcept { node.cancel(make_error_code(errc::canceled)); }
@@ -204,7 +243,9 @@ std::stop_token token_of(const context_ref& node) {
   return n != nullptr ? n->token() : std::stop_token();
 }
 
-std::int64_t deadline_of(const context_ref& node) { return node != nullptr ? node->deadline() : no_deadline; }
+std::int64_t deadline_of(const context_ref& node) {
+  return node.get() != nullptr ? node.get()->deadline() : no_deadline;
+}
 
 const void* value_of(const context_ref& node, const std::type_info& key_type, const void* key, const std::type_info& value_type) {
   for (const context_node* n = node.get(); n != nullptr; n = n->parent().get()) {

@@ -103,6 +103,22 @@ TEST(a_child, of_a_cancelled_parent_is_cancelled_at_once) {
   });
 }
 
+// As deep as no stack of a goroutine would be, if each level took some of it.
+TEST(a_tree_of_contexts, may_be_deep) {
+  constexpr int depth = 20'000;
+  weft::run([] {
+    auto [root, cancel] = weft::with_cancel(weft::background());
+    weft::context leaf = root;
+    for (int i = 0; i < depth; ++i) leaf = weft::with_value(weft::with_cancel(leaf).first, i, i);
+    for (int i = 0; i < depth; ++i) leaf = weft::with_timeout(leaf, 1h).first;
+    ASSERT_NE(leaf.value<int>(0), nullptr);
+    cancel();
+    EXPECT_EQ(leaf.error(), weft::errc::canceled);
+    EXPECT_TRUE(is_done(leaf));
+    leaf = weft::background();
+  });
+}
+
 TEST(a_deadline, cancels_with_deadline_exceeded) {
   weft::run([] {
     const auto began = std::chrono::steady_clock::now();
