@@ -6,6 +6,7 @@
 #include <unwind.h>
 
 #include "base/fatal.h"
+#include "os/module.h"
 
 namespace weft::os {
 namespace {
@@ -17,11 +18,11 @@ struct walk {
 
 void describe(base::text& t, void* pc) noexcept {
   t << pc;
+  const module_place place = find_module(reinterpret_cast<std::uintptr_t>(pc));
+  if (place.file == nullptr) return;
+  t << " " << place.file << "+" << reinterpret_cast<const void*>(place.address);
   Dl_info info;
-  if (::dladdr(pc, &info) == 0 || info.dli_fname == nullptr) return;
-  const auto offset = reinterpret_cast<std::uintptr_t>(pc) - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
-  t << " " << info.dli_fname << "+" << reinterpret_cast<const void*>(offset);
-  if (info.dli_sname != nullptr) t << " (" << info.dli_sname << ")";
+  if (::dladdr(pc, &info) != 0 && info.dli_sname != nullptr) t << " (" << info.dli_sname << ")";
 }
 
 _Unwind_Reason_Code visit(_Unwind_Context* context, void* argument) {

@@ -6,6 +6,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "os/module.h"
+
 namespace weft::os {
 namespace {
 
@@ -81,6 +83,7 @@ struct libdw {
   dwfl_callbacks callbacks;
 
   bool open() {
+    if (is_statically_linked()) return false;
     void* l = ::dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
     if (l == nullptr) return false;
     static char* no_path = nullptr;
@@ -276,14 +279,13 @@ const location& symbolizer::at(std::uintptr_t pc) {
 location symbolizer::look_up(std::uintptr_t pc) {
   location result;
   if (debug_ != nullptr) result.symbols = debug_->at(pc);
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<void*>(pc), &info) != 0) {
-    result.module = info.dli_fname != nullptr ? info.dli_fname : "";
-    result.in_module = pc - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
-  }
+  const module_place place = find_module(pc);
+  if (place.file != nullptr) result.module = place.file;
+  result.in_module = place.address;
   if (result.symbols.empty()) result.symbols.emplace_back();
   symbol& function = result.symbols.back();
-  if (function.function.empty() && info.dli_sname != nullptr) {
+  Dl_info info{};
+  if (function.function.empty() && ::dladdr(reinterpret_cast<void*>(pc), &info) != 0 && info.dli_sname != nullptr) {
     function.function = demangled(info.dli_sname);
     function.in_function = pc - reinterpret_cast<std::uintptr_t>(info.dli_saddr);
   }

@@ -1,6 +1,7 @@
 // Names for program counters: function, file and line, with the calls that were inlined. By elfutils' libdw, if it is on
-// this machine; it is opened at run time, so that weft itself needs nothing but libc and libstdc++. Without it there are
-// the names of the dynamic symbol table, and always module and offset, as `addr2line -e module offset` wants them.
+// this machine; it is opened at run time, so that weft itself needs nothing but libc and libstdc++. Without it, and in a
+// program that is linked statically, there are the names of the dynamic symbol table, and always module and address, as
+// `addr2line -e module address` wants them.
 //
 // Allocates, reads files, takes locks of the loader: never on a scheduler's stack or with the world stopped.
 #pragma once
