@@ -15,5 +15,7 @@ weft_goroutine_start:
         ud2
         .cfi_endproc
         .size   weft_goroutine_start, .-weft_goroutine_start
+
+#include "arch/gdb_script.inc"          // here, because every program that uses weft has this file
 #endif
         .section .note.GNU-stack,"",%progbits

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # install_test.sh BUILD_DIR CMAKE CXX LIBDIR VERSION
 # Installs the build tree into a temporary prefix, moves that prefix elsewhere (an installed tree may be moved), and
-# builds and runs the consumer through find_package and through pkg-config, with the static and the shared library.
+# builds and runs the consumer through find_package and through pkg-config, with the static and the shared library. gdb, if
+# there is one, has its commands for goroutines by itself.
 set -euo pipefail
 
 build_dir=$1 cmake=$2 cxx=$3 libdir=$4 version=$5
@@ -28,7 +29,17 @@ run_consumer() {
   local output
   output=$(LD_LIBRARY_PATH=$prefix/$libdir "$1") || fail "$1 ended with exit code $?"
   [[ $output == "weft $version: 42" ]] || fail "$1 printed '$output'"
+  expect_gdb_commands "$1"
   echo "ok: ${1#"$work"/}"
+}
+
+# expect_gdb_commands PROGRAM: gdb trusts what was installed and built here, and is not told where its script is.
+expect_gdb_commands() {
+  [[ -n $(type -P gdb) ]] || return 0
+  local output
+  output=$(LD_LIBRARY_PATH=$prefix/$libdir gdb -q -nx -batch -iex "set debuginfod enabled off" -iex "set auto-load safe-path $work" \
+    -ex "break main" -ex run -ex "help info goroutines" "$1" 2>&1) || true
+  [[ $output == *"Lists all goroutines"* ]] || fail "gdb has no commands for the goroutines of $1: $output"
 }
 
 "$cmake" --install "$build_dir" --prefix "$work/first" >"$work/install.log" || { cat "$work/install.log"; exit 1; }

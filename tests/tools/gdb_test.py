@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""gdb_test.py GDB SCRIPT SUBJECT: the gdb extension on a live process and on a core file."""
+"""gdb_test.py GDB ROOT SUBJECT...: the gdb extension, as gdb finds it in each subject or its library by itself, on a live
+process and on a core file."""
 
 import os
 import pathlib
@@ -9,13 +10,13 @@ import subprocess
 import sys
 import tempfile
 
-GDB, SCRIPT, SUBJECT = sys.argv[1:4]
+GDB, ROOT, *SUBJECTS = sys.argv[1:]
 COMMANDS = ["info goroutines", "goroutine all bt", "goroutine 1 bt 2", "goroutine 424242 bt", "bt 1"]
 
 
 def run_gdb(*arguments):
     command = [GDB, "-q", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set pagination off",
-               "-ex", f"source {SCRIPT}"]
+               "-iex", "set auto-load safe-path /"]
     return subprocess.run(command + list(arguments), capture_output=True, text=True, timeout=200)
 
 
@@ -42,11 +43,11 @@ def check(what, done, running):
     print(f"ok: {what}")
 
 
-def live():
-    check("live process", run_gdb("-ex", "break everybody_waits", "-ex", "run", *as_options(COMMANDS), SUBJECT), "running")
+def live(subject):
+    check("live process", run_gdb("-ex", "break everybody_waits", "-ex", "run", *as_options(COMMANDS), subject), "running")
 
 
-def core():
+def core(subject):
     pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
     if not re.fullmatch(r"core(\.%p)?", pattern):
         print(f"skipped: core file ({pattern} goes elsewhere)")
@@ -55,7 +56,7 @@ def core():
         def unlimited():
             resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         try:
-            subprocess.run([SUBJECT], cwd=folder, env=dict(os.environ, WEFT_DUMP_CORE="1"), preexec_fn=unlimited,
+            subprocess.run([subject], cwd=folder, env=dict(os.environ, WEFT_DUMP_CORE="1"), preexec_fn=unlimited,
                            capture_output=True, timeout=100)
         except subprocess.SubprocessError as e:
             print(f"skipped: core file ({e})")
@@ -64,8 +65,25 @@ def core():
         if not cores:
             print("skipped: core file (none was written)")
             return
-        check("core file", run_gdb(*as_options(COMMANDS), SUBJECT, str(cores[0])), "running")
+        check("core file", run_gdb(*as_options(COMMANDS), subject, str(cores[0])), "running")
 
 
-live()
-core()
+def strings(file, pattern):
+    found = re.search(pattern, (pathlib.Path(ROOT) / file).read_text(), re.DOTALL)
+    return re.findall(r'"([^"]*)"', found[1])
+
+
+def same_words():
+    for what, header, script in [
+        ("states", ("src/gmp/goroutine.cpp", r"names\[\] = \{(.*?)\}"), r"STATES = \[(.*?)\]"),
+        ("wait reasons", ("include/weft/detail/wait_reason.h", r"names\[\] = \{(.*?)\};"), r"REASONS = \[(.*?)\]"),
+    ]:
+        ours, theirs = strings(*header), strings("tools/gdb/weft-gdb.py", script)
+        if ours != theirs:
+            sys.exit(f"FAILED: the {what} of {header[0]} and of weft-gdb.py differ: {ours} {theirs}")
+
+
+same_words()
+for path in SUBJECTS:
+    live(path)
+    core(path)

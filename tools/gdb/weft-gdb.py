@@ -1,17 +1,19 @@
 """Goroutines in gdb, of a live process or of a core file:
 
-    info goroutines          number, state, what it waits for, name and place of each
+    info goroutines          number, state or what it waits for, and name of each
     goroutine N bt           the stack of goroutine N (any command that shows frames will do in place of bt)
     goroutine all bt         of all
 
-gdb loads this by itself together with libweft if it is installed where gdb looks (see "info auto-load"); otherwise:
-source <prefix>/share/weft/weft-gdb.py. libweft must have its debugging information.
+gdb loads this by itself: every program that weft is linked to, and libweft.so, have it in them. If gdb says that it declines
+to (it does unless the file is below a folder that it trusts): add-auto-load-safe-path <folder>, once, in ~/.config/gdb/gdbinit;
+or: source <prefix>/share/weft/weft-gdb.py. libweft must have its debugging information.
 """
 
 import gdb
 import gdb.unwinder
 
 COLOURS = 16
+REGISTERS = {"i386:x86-64": ("rip", "rsp", "rbp"), "aarch64": ("pc", "sp", "x29")}  # pc, sp, fp
 
 
 def value(expression):
@@ -34,12 +36,21 @@ def atomic(v):
     return v
 
 
+def registers():
+    name = gdb.selected_frame().architecture().name()
+    if name not in REGISTERS:
+        raise gdb.GdbError("weft does not know the registers of " + name)
+    return REGISTERS[name]
+
+
 class Goroutine:
     STATES = ["dead", "runnable", "running", "waiting", "syscall", "detached", "preempted", "runnable"]
     REASONS = ["", "chan receive", "chan receive (nil chan)", "chan send", "chan send (nil chan)", "select",
                "select (no cases)", "sync.Mutex.Lock", "sync.RWMutex.RLock", "sync.RWMutex.Lock", "sync.Cond.Wait",
                "semacquire", "sync.WaitGroup.Wait", "latch wait", "barrier wait", "sync.Once.Do", "future wait", "sleep",
                "IO wait"]
+
+    SHOWN = {"detached": "running", "preempted": "runnable"}  # differences that matter to the scheduler only
 
     def __init__(self, g, thread):
         self.thread = thread
@@ -78,7 +89,7 @@ class Goroutine:
         state = self.STATES[self.state] if self.state < len(self.STATES) else "?"
         if state == "waiting" and 0 < self.reason < len(self.REASONS):
             state = self.REASONS[self.reason]
-        return state + (', thread %d' % self.thread.num if self.thread else "")
+        return self.SHOWN.get(state, state) + (', thread %d' % self.thread.num if self.thread else "")
 
 
 def arenas():
@@ -133,19 +144,18 @@ class Detour(gdb.unwinder.Unwinder):
         super().__init__("weft goroutine")
         self.goroutine = None
         self.from_sp = None
+        self.registers = None
 
     def __call__(self, pending):
         if self.goroutine is None:
             return None
-        sp = word(pending.read_register("rsp"))
-        if sp != self.from_sp:
+        pc, sp, fp = (pending.read_register(r) for r in self.registers)
+        if word(sp) != self.from_sp:
             return None
-        pc = pending.read_register("rip")
-        info = pending.create_unwind_info(FrameId(pending.read_register("rsp"), pc))
-        kind = pc.type
-        info.add_saved_register("rip", gdb.Value(self.goroutine.pc).cast(kind))
-        info.add_saved_register("rsp", gdb.Value(self.goroutine.sp).cast(pending.read_register("rsp").type))
-        info.add_saved_register("rbp", gdb.Value(self.goroutine.fp).cast(pending.read_register("rbp").type))
+        info = pending.create_unwind_info(FrameId(sp, pc))
+        g = self.goroutine
+        for register, old, new in zip(self.registers, (pc, sp, fp), (g.pc, g.sp, g.fp)):
+            info.add_saved_register(register, gdb.Value(new).cast(old.type))
         return info
 
 
@@ -169,7 +179,8 @@ def on_stack_of(g, command):
             before.switch()
     frame = gdb.newest_frame()
     frame.select()
-    detour.from_sp = word(frame.read_register("rsp"))
+    detour.registers = registers()
+    detour.from_sp = word(frame.read_register(detour.registers[1]))
     detour.goroutine = g
     gdb.invalidate_cached_frames()
     try:
