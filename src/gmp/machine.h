@@ -75,7 +75,7 @@ struct alignas(64) machine {
   std::atomic<processor*> next_p{nullptr};
 
   processor* take_next_processor() noexcept { return next_p.exchange(nullptr, std::memory_order_acq_rel); }
-  goroutine* locked_g = nullptr;               // the only goroutine that this thread serves
+  base::peekable<goroutine> locked_g;  // the only goroutine that this thread serves
   base::note park;
   machine* idle_link = nullptr;
   int last_cpu = -1;            // when it last went to sleep

@@ -47,6 +47,53 @@ struct shared_counts {
   std::int32_t stop_wait = 0;
 };
 
+// Ms are never unmapped, and new ones come in front.
+template <class Wanted>
+const machine* find_machine(Wanted&& is_wanted) noexcept {
+  const machine* m = sched.all_ms.load(std::memory_order_acquire);
+  while (m != nullptr && !is_wanted(*m)) m = m->all_link;
+  return m;
+}
+
+template <class Visit>
+void for_each_machine(Visit&& visit) noexcept {
+  for (const machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) visit(*m);
+}
+
+std::int32_t count_idle_locked() noexcept {
+  std::int32_t n = 0;
+  for_each_machine([&n](const machine& m) noexcept { n += m.locked_g != nullptr && m.asleep.load(std::memory_order_relaxed); });
+  return n;
+}
+
+// Go's numbers for what weft has too, so that a row says the same to whoever knows Go's.
+std::uint32_t number_of(processor_state s) noexcept {
+  switch (s) {
+    case processor_state::idle: return 0;
+    case processor_state::running: return 1;
+    case processor_state::stopped: return 3;
+    default: return 4;
+  }
+}
+
+struct shown_status {
+  std::uint32_t number;
+  std::string_view text;
+};
+
+// `m` is where it runs, null if it does not.
+shown_status shown(status s, detail::wait_reason why, const machine* m) noexcept {
+  switch (s) {
+    case status::waiting: return {4, to_string(why)};
+    case status::runnable:
+    case status::preempted:
+    case status::timed: return {1, "runnable"};
+    default:
+      if (m != nullptr && m->revoked.load(std::memory_order_relaxed) == gmp::p_in_call) return {3, "syscall"};
+      return {2, "running"};
+  }
+}
+
 shared_counts read_shared() noexcept {
   base::lock_guard guard(sched.lock);
   return {sched.idle_ms, sched.stop_wait};
@@ -61,7 +108,8 @@ void write_summary(output& out, std::int64_t since_start_ms, const shared_counts
       << " idlethreads=" << shared.idle_threads
       << " runqueue=" << std::uint64_t{sched.global_size.load(std::memory_order_relaxed)};
   if (detail) {
-    out << " gcwaiting=0 nmidlelocked=0 stopwait=" << shared.stop_wait << " sysmonwait=0\n";
+    out << " gcwaiting=" << (sched.stopping.load(std::memory_order_relaxed) ? 1 : 0) << " nmidlelocked=" << count_idle_locked()
+        << " stopwait=" << shared.stop_wait << " sysmonwait=0\n";
     return;
   }
   out << " [";
@@ -77,7 +125,7 @@ void write_processors(output& out) noexcept {
   for (int i = 0; i < procs; ++i) {
     processor* p = processor_at(i);
     const machine* m = p->owner.load(std::memory_order_acquire);
-    out << "  P" << i << ": status=" << static_cast<std::uint32_t>(p->state.load(std::memory_order_relaxed))
+    out << "  P" << i << ": status=" << number_of(p->state.load(std::memory_order_relaxed))
         << " schedtick=" << p->sched_tick.load(std::memory_order_relaxed)
         << " syscalltick=" << p->calls.load(std::memory_order_relaxed) << " m=";
     m == nullptr ? out << "nil" : out << m->id;
@@ -95,35 +143,39 @@ const processor* processor_of(const machine* m) noexcept {
   return nullptr;
 }
 
+// Only the number of a goroutine is used that an M points to: it may be another one's by now, never a bad address.
+void write_number(output& out, const goroutine* g) noexcept { g == nullptr ? out << "nil" : out << g->id.get(); }
+
 void write_machines(output& out) noexcept {
-  for (const machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
-    const processor* p = processor_of(m);
-    // Only the number of what is read through curg is used: it may be another goroutine's by now, never a bad address.
-    const goroutine* g = m->curg;
-    out << "  M" << m->id << ": p=";
+  for_each_machine([&out](const machine& m) noexcept {
+    const processor* p = processor_of(&m);
+    out << "  M" << m.id << ": p=";
     p == nullptr ? out << "nil" : out << p->id;
     out << " curg=";
-    g == nullptr ? out << "nil" : out << g->id.get();
-    out << " locks=" << m->locks.load(std::memory_order_relaxed) << " spinning=" << (m->spinning ? "true" : "false")
-        << " blocked=" << (p == nullptr && g == nullptr ? "true" : "false") << "\n";
-  }
+    write_number(out, m.curg);
+    out << " locks=" << m.locks.load(std::memory_order_relaxed) << " spinning=" << (m.spinning ? "true" : "false")
+        << " blocked=" << (m.asleep.load(std::memory_order_relaxed) ? "true" : "false") << " lockedg=";
+    write_number(out, m.locked_g);
+    out << "\n";
+  });
 }
 
-const machine* machine_of(const goroutine& g) noexcept {
-  const machine* m = sched.all_ms.load(std::memory_order_acquire);
-  while (m != nullptr && m->curg != &g) m = m->all_link;
-  return m;
-}
+void write_number(output& out, const machine* m) noexcept { m == nullptr ? out << "nil" : out << m->id; }
+
+bool is_off(status s) noexcept { return s == status::waiting || s == status::runnable || s == status::timed; }
 
 void write_goroutines(output& out) noexcept {
-  for_each_goroutine([&out](const goroutine& g) noexcept {
+  const bool any_locked = find_machine([](const machine& m) noexcept { return m.locked_g != nullptr; }) != nullptr;
+  for_each_goroutine([&out, any_locked](const goroutine& g) noexcept {
     const status s = g.state.load(std::memory_order_acquire);
     if (s == status::dead) return;
-    out << "  G" << g.id.get() << ": status=" << static_cast<std::uint32_t>(s) << "("
-        << (s == status::waiting ? to_string(g.reason.get()) : gmp::to_string(s)) << ") m=";
-    const machine* m = s == status::waiting || s == status::runnable ? nullptr : machine_of(g);
-    m == nullptr ? out << "nil" : out << m->id;
-    out << " lockedm=nil\n";
+    const machine* m = is_off(s) ? nullptr : find_machine([&g](const machine& x) noexcept { return x.curg == &g; });
+    const shown_status now = shown(s, g.reason.get(), m);
+    out << "  G" << g.id.get() << ": status=" << now.number << "(" << now.text << ") m=";
+    write_number(out, m);
+    out << " lockedm=";
+    write_number(out, any_locked ? find_machine([&g](const machine& x) noexcept { return x.locked_g == &g; }) : nullptr);
+    out << "\n";
   });
 }
 

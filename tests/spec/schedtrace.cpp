@@ -1,5 +1,6 @@
 // WEFTDEBUG: what is said about settings that make no sense, and the lines of schedtrace.
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <weft/weft.h>
 
 #include <chrono>
@@ -47,6 +48,27 @@ TEST(weftdebug, with_settings_that_do_not_exist_or_make_no_sense_warns_once_for_
   EXPECT_NE(end.err.find("\"schedtrace=soon\" is ignored: the value of schedtrace is milliseconds"), std::string::npos) << end;
 }
 
+TEST(weftdebug, warns_about_each_in_one_whole_line_whatever_it_is) {
+  const std::string long_name(5000, 'a');
+  const auto end = short_work.run({{"WEFTDEBUG", long_name + ",new\nline\x1b[31m,with space=1, leaks=1,leaks = 1"}});
+  EXPECT_EQ(end.exit_code, 0) << end;
+  EXPECT_EQ(count(end.err, "weft: WEFTDEBUG: \".*\" is not a setting of this version; ignored\n"), 5) << end;
+  EXPECT_EQ(count(end.err, "\n"), 5) << end;
+  EXPECT_EQ(end.err.find('\x1b'), std::string::npos) << end;
+}
+
+// SIGKILL would end the program at the first slice that is over.
+TEST(weftdebug, preempts_with_no_signal_that_is_not_free) {
+  for (const char* number : {"9", "19", "11", "3", "32", "33", "0", "-1", "65"}) {
+    const auto end = short_work.run({{"WEFTDEBUG", std::string("preemptsignal=") + number}});
+    EXPECT_EQ(end.exit_code, 0) << end;
+    EXPECT_EQ(count(end.err, "is ignored: the value of preemptsignal is the number of a signal that can be caught"), 1) << number << end;
+  }
+  for (const char* number : {"10", "40"}) {
+    EXPECT_EQ(short_work.run({{"WEFTDEBUG", std::string("preemptsignal=") + number}}).err, "");
+  }
+}
+
 TEST(schedtrace, writes_a_line_again_and_again) {
   const auto end = a_while.run({{"WEFTDEBUG", "schedtrace=10"}});
   EXPECT_EQ(end.exit_code, 0) << end;
@@ -65,8 +87,31 @@ TEST(schedtrace, with_detail_has_a_row_for_each_p_m_and_g) {
         << end;
   }
   EXPECT_GE(count(end.err, R"(  M[0-9]+: p=([0-9]+|nil) curg=([0-9]+|nil) locks=[0-9]+ spinning=(true|false) )"), 2) << end;
-  EXPECT_GE(count(end.err, R"(  G[0-9]+: status=[0-9]\(chan receive\) m=nil lockedm=nil\n)"), 1) << end;
-  EXPECT_GE(count(end.err, R"(  G[0-9]+: status=[0-9]\(sleep\))"), 2) << end;
+  EXPECT_GE(count(end.err, R"(  M[0-9]+: .* blocked=(true|false) lockedg=nil\n)"), 2) << end;
+  EXPECT_GE(count(end.err, R"(  G[0-9]+: status=4\(chan receive\) m=nil lockedm=nil\n)"), 1) << end;
+  EXPECT_GE(count(end.err, R"(  G[0-9]+: status=4\(sleep\))"), 2) << end;
+}
+
+const test::scenario locked_and_blocked("locked_and_blocked", [] {
+  weft::run(
+      [] {
+        weft::go([] {
+          weft::lock_os_thread();
+          weft::chan<int>().recv();
+        });
+        weft::go([] { weft::blocking([] { ::sleep(100); }); });
+        weft::sleep_for(300ms);
+      },
+      {.procs = 2});
+});
+
+TEST(schedtrace, with_detail_says_who_is_locked_to_which_thread_and_who_is_in_a_call) {
+  const auto end = locked_and_blocked.run({{"WEFTDEBUG", "schedtrace=20,scheddetail=1"}});
+  EXPECT_EQ(end.exit_code, 0) << end;
+  EXPECT_GE(count(end.err, R"(  G[0-9]+: status=4\(chan receive\) m=nil lockedm=[0-9]+\n)"), 1) << end;
+  EXPECT_GE(count(end.err, R"(  M[0-9]+: p=nil curg=nil .* blocked=true lockedg=[0-9]+\n)"), 1) << end;
+  EXPECT_GE(count(end.err, R"( nmidlelocked=1 )"), 1) << end;
+  EXPECT_GE(count(end.err, R"(  G[0-9]+: status=3\(syscall\) m=[0-9]+ lockedm=nil\n)"), 1) << end;
 }
 
 const test::scenario heavy("heavy", [] {
