@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -47,11 +48,27 @@ text& text::operator<<(const void* p) noexcept {
   return *this << "0x" << std::string_view(digits + at, sizeof digits - at);
 }
 
+text& text::quote(std::string_view s) noexcept {
+  constexpr std::size_t most = 100;
+  *this << "\"";
+  for (const char c : s.substr(0, most)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= ' ' && byte != 0x7f) {
+      *this << std::string_view(&c, 1);
+    } else {
+      const char digits[] = {"0123456789abcdef"[byte / 16], "0123456789abcdef"[byte % 16]};
+      *this << "\\x" << std::string_view(digits, sizeof digits);
+    }
+  }
+  return *this << (s.size() > most ? "...\"" : "\"");
+}
+
 void text::print() noexcept {
   const char* at = buffer_;
   std::size_t left = size_;
   while (left != 0) {
     const ssize_t n = ::write(STDERR_FILENO, at, left);
+    if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;  // nowhere left to complain
     at += n;
     left -= static_cast<std::size_t>(n);

@@ -19,6 +19,10 @@ class text {
   text& operator<<(std::int32_t n) noexcept { return *this << std::int64_t{n}; }
   text& operator<<(const void* p) noexcept;
 
+  // As one line between quotation marks: what would end the line or command a terminal is shown as \xNN, and of a long one the
+  // beginning.
+  text& quote(std::string_view s) noexcept;
+
   std::string_view view() const noexcept { return {buffer_, size_}; }
   void clear() noexcept { size_ = 0; }
   // Writes the text to stderr, retrying short writes, and empties the buffer.

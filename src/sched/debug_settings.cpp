@@ -36,6 +36,15 @@ bool parse_flag(std::string_view text, bool& out) noexcept {
   return true;
 }
 
+// A signal that can be caught, that nobody but who wants it gets, and that weft does not use for anything else. Those below
+// SIGRTMIN that have no name are libc's own.
+bool may_preempt_with(std::int64_t signal) noexcept {
+  for (const int not_this : {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS, SIGQUIT}) {
+    if (signal == not_this) return false;
+  }
+  return signal < 32 || signal >= SIGRTMIN;
+}
+
 // One entry a setting. False: the value makes no sense.
 struct setting {
   std::string_view name;
@@ -55,10 +64,10 @@ constexpr setting settings[] = {
     {"asyncpreemptoff", "0 or 1", [](std::string_view v) noexcept { return parse_flag(v, preemption.off); }},
     {"slice", "milliseconds, from 1 to 1000000", [](std::string_view v) noexcept { return parse_ms(v, preemption.slice_ns); }},
     {"dueslice", "milliseconds, from 1 to 1000000", [](std::string_view v) noexcept { return parse_ms(v, preemption.due_slice_ns); }},
-    {"preemptsignal", "the number of a signal",
+    {"preemptsignal", "the number of a signal that can be caught and has no other use",
      [](std::string_view v) noexcept {
        std::int64_t n = 0;
-       if (!parse_number(v, 1, SIGRTMAX, n)) return false;
+       if (!parse_number(v, 1, SIGRTMAX, n) || !may_preempt_with(n)) return false;
        preemption.signal = static_cast<int>(n);
        return true;
      }},
@@ -68,7 +77,7 @@ constexpr setting settings[] = {
 void read_one(std::string_view text) noexcept {
   const auto equals = text.find('=');
   base::text warning;
-  warning << "weft: WEFTDEBUG: \"" << text << "\" ";
+  (warning << "weft: WEFTDEBUG: ").quote(text) << " ";
   for (const setting& s : settings) {
     if (s.name != text.substr(0, equals)) continue;
     if (equals != text.npos && s.apply(text.substr(equals + 1))) return;
