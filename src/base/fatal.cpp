@@ -54,7 +54,7 @@ text& text::quote(std::string_view s) noexcept {
   for (const char c : s.substr(0, most)) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte >= ' ' && byte != 0x7f) {
-      *this << std::string_view(&c, 1);
+      *this << (c == '"' || c == '\\' ? "\\" : "") << std::string_view(&c, 1);
     } else {
       const char digits[] = {"0123456789abcdef"[byte / 16], "0123456789abcdef"[byte % 16]};
       *this << "\\x" << std::string_view(digits, sizeof digits);

@@ -19,8 +19,8 @@ class text {
   text& operator<<(std::int32_t n) noexcept { return *this << std::int64_t{n}; }
   text& operator<<(const void* p) noexcept;
 
-  // As one line between quotation marks: what would end the line or command a terminal is shown as \xNN, and of a long one the
-  // beginning.
+  // As one line between quotation marks: what would end these or the line, or command a terminal, is shown as \" or \xNN; of a
+  // long text the beginning.
   text& quote(std::string_view s) noexcept;
 
   std::string_view view() const noexcept { return {buffer_, size_}; }

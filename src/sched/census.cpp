@@ -37,14 +37,27 @@ os::machine_state state_of(const arch::context& c) noexcept {
   return {reinterpret_cast<std::uintptr_t>(c.pc), reinterpret_cast<std::uintptr_t>(c.sp), reinterpret_cast<std::uintptr_t>(c.fp)};
 }
 
+// Of a name that is too long the beginning, not ending inside of a letter (UTF-8).
+void set_name(census::member& m, std::string_view name) noexcept {
+  constexpr std::string_view cut = "...";
+  std::string_view end;
+  if (name.size() > sizeof m.name) {
+    std::size_t n = sizeof m.name - cut.size();
+    while (n > 0 && (static_cast<unsigned char>(name[n]) & 0xc0) == 0x80) --n;
+    name = name.substr(0, n);
+    end = cut;
+  }
+  std::memcpy(m.name, name.data(), name.size());
+  std::memcpy(m.name + name.size(), end.data(), end.size());
+  m.name_size = static_cast<std::uint8_t>(name.size() + end.size());
+}
+
 void set_body(census::member& m, const record* body) noexcept {
   if (body != nullptr) {
     m.creator = body->creator;
     m.creator_pc = reinterpret_cast<std::uintptr_t>(body->creator_pc);
   }
-  const std::string_view name = gmp::name_of(body);
-  m.name_size = static_cast<std::uint8_t>(std::min(name.size(), sizeof m.name));
-  std::memcpy(m.name, name.data(), m.name_size);
+  set_name(m, gmp::name_of(body));
 }
 
 }  // namespace

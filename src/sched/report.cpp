@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <map>
 #include <tuple>
@@ -10,6 +11,7 @@
 
 #include <unistd.h>
 
+#include "base/fatal.h"
 #include "os/symbols.h"
 
 namespace weft::sched {
@@ -53,6 +55,11 @@ bool is_plumbing(const symbol& s) {
   constexpr std::string_view starters[] = {"weft/go.h", "weft/run.h", "weft/future.h", "weft/wait_group.h", "weft/group.h"};
   return is_weft_inside(s) || s.file.find("/include/c++/") != s.file.npos || is_in(s.function, "std::") ||
          std::any_of(std::begin(starters), std::end(starters), [&](std::string_view name) { return s.file.ends_with(name); });
+}
+
+std::string quoted(std::string_view name) {
+  base::text t;
+  return std::string(t.quote(name).view());
 }
 
 struct line {
@@ -119,7 +126,7 @@ class writer {
   void write_group(const group& g, const std::string& stack) {
     const member& m = *g.front();
     out_ += "goroutine " + std::to_string(m.id) + " [" + state_of(g) + "]";
-    if (m.name_size != 0) out_ += " \"" + std::string(m.name, m.name_size) + "\"";
+    if (m.name_size != 0) out_ += " " + quoted({m.name, m.name_size});
     out_ += ":\n" + stack;
     write_others(g);
     out_ += "\n";
@@ -222,6 +229,7 @@ void report_to_stderr() {
 void print_to_stderr(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const ssize_t n = ::write(STDERR_FILENO, text.data() + at, text.size() - at);
+    if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return;
     at += static_cast<std::size_t>(n);
   }

@@ -1,6 +1,7 @@
 #include "sched/schedtrace.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 
@@ -32,6 +33,7 @@ class output {
   void flush() noexcept {
     for (std::size_t at = 0; at < size_;) {
       const ssize_t n = ::write(STDERR_FILENO, buffer_ + at, size_ - at);
+      if (n < 0 && errno == EINTR) continue;
       if (n <= 0) break;
       at += static_cast<std::size_t>(n);
     }

@@ -126,6 +126,21 @@ TEST(a_dump, shows_the_frames_and_where_the_goroutine_was_created) {
   });
 }
 
+TEST(a_dump, shows_a_name_in_one_line_whatever_is_in_it) {
+  weft::run([] {
+    weft::chan<int> c;
+    const auto parks = test::parks();
+    weft::go({.name = "new\nline, \"quoted\", \x1b[31m"}, [=] { c.recv(); });
+    weft::go({.name = std::string(43, 'x') + "\u00e4\u00f6\u00fc"}, [=] { c.recv(); });  // longer than there is room for
+    test::await_parks(parks + 2);
+    const std::string text = dump();
+    EXPECT_NE(text.find(R"(] "new\x0aline, \"quoted\", \x1b[31m":)"), std::string::npos) << text;
+    EXPECT_NE(text.find("] \"" + std::string(43, 'x') + "...\":\n"), std::string::npos) << text;
+    c.close();
+    test::await_solitude();
+  });
+}
+
 TEST(a_dump, shows_names) {
   weft::run([] {
     weft::chan<int> c;
