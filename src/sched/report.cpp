@@ -37,17 +37,24 @@ bool is_in(std::string_view function, std::string_view room) {
   return at == 0 || (at != name.npos && name[at - 1] == ' ');
 }
 
-// Where weft's own sources were when this was compiled: ".../src/".
-constexpr std::string_view source_folder = [] {
-  std::string_view file = __FILE__;
-  return file.substr(0, file.rfind("sched/"));
-}();
+// "weft::net::(anonymous namespace)::...", but not "weft::chan<(anonymous namespace)::...>::recv".
+bool is_helper_of_weft(std::string_view function) {
+  const auto end_of_name = function.find_first_of("(<");
+  return end_of_name != function.npos && is_in(function, "weft::") && function.substr(end_of_name).starts_with("(anonymous namespace)");
+}
 
+// What the user calls is shown, whether it is in a header or not: accept() tells more than "IO wait" does.
 bool is_weft_inside(const symbol& s) {
-  if (s.file.starts_with(source_folder) || s.file.find("weft/detail/") != s.file.npos) return true;
-  constexpr std::string_view rooms[] = {"weft::sched::", "weft::detail::", "weft::chans::", "weft::gmp::", "weft::arch::",
-                                        "weft::base::", "weft::os::", "weft::timers::", "weft_goroutine_"};
+  if (s.file.find("weft/detail/") != s.file.npos || is_helper_of_weft(s.function)) return true;
+  constexpr std::string_view rooms[] = {"weft::sched::", "weft::detail::", "weft::chans::", "weft::gmp::",    "weft::arch::", "weft::base::",
+                                        "weft::os::",    "weft::timers::", "weft::io::",    "weft::poll::", "weft_goroutine_",
+                                        "weft_borrower_", "weft::runtime::dump_goroutines"};
   return std::any_of(std::begin(rooms), std::end(rooms), [&](std::string_view room) { return is_in(s.function, room); });
+}
+
+// What every goroutine's stack begins with.
+bool is_first_of_goroutine(const symbol& s) {
+  return is_in(s.function, "weft_goroutine_") || is_in(s.function, "weft_borrower_") || is_in(s.function, "weft::sched::run_body");
 }
 
 // What stands between the runtime and the function that was given to go(), and what go() itself is made of.
@@ -160,12 +167,16 @@ class writer {
     if (m.frames == census::max_frames) out_ += "...additional frames elided...\n";
   }
 
-  // Without the runtime's own frames at both ends; all of them, if that would leave nothing.
+  // Without the runtime's own frames at both ends. If that leaves nothing, the program's own function is gone: its last call
+  // took its place on the stack (a tail call), and is shown instead.
   static std::pair<std::size_t, std::size_t> of_interest(const std::vector<line>& lines) {
     std::size_t first = 0, last = lines.size();
     while (first < last && is_weft_inside(*lines[first].what)) ++first;
     while (first < last && is_plumbing(*lines[last - 1].what)) --last;
-    return first < last ? std::pair(first, last) : std::pair(std::size_t{0}, lines.size());
+    if (first < last || lines.empty()) return {first, last};
+    last = lines.size();
+    while (last > 1 && is_first_of_goroutine(*lines[last - 1].what)) --last;
+    return {last - 1, last};
   }
 
   void write_line(const line& l) {

@@ -9,6 +9,7 @@
 #include <shared_mutex>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "support/anywhere.h"
@@ -123,6 +124,32 @@ TEST(a_dump, shows_the_frames_and_where_the_goroutine_was_created) {
       EXPECT_TRUE(has(text, "created by .* in goroutine " + own + "\n\t/.*\\+0x[0-9a-f]+\n")) << text;
     }
     c.close();
+  });
+}
+
+bool has_names(const std::string& text) { return text.find("dump.cpp:") != std::string::npos; }
+
+TEST(a_dump, shows_the_function_of_weft_that_was_called_and_nothing_from_inside_of_it) {
+  weft::run([] {
+    weft::net::listener l = weft::net::listen_tcp("127.0.0.1:0");
+    const auto parks = test::parks();
+    weft::go([&] {
+      try {
+        l.accept();
+      } catch (const std::system_error&) {
+        // closed below
+      }
+    });
+    weft::go([] { weft::sleep_for(100ms); });  // the last thing that it does: its own frame may be gone
+    test::await_parks(parks + 2);
+    const std::string text = dump();
+    if (has_names(text)) {
+      EXPECT_TRUE(has(text, "\\[IO wait\\]:\n(.*\n\t.*\n)?weft::net::listener::accept\\(\\)\n")) << text;
+      EXPECT_TRUE(has(text, "\\[sleep\\]:\n.*weft::.*sleep_")) << text;
+      EXPECT_FALSE(has(text, "\nweft::sched::")) << text;
+    }
+    l.close();
+    test::await_solitude();
   });
 }
 
