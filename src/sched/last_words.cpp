@@ -98,6 +98,19 @@ void attend_list() noexcept {
 
 // ---- SIGQUIT -------------------------------------------------------------------------------------------------------
 
+// A shell without job control starts what ends in & with SIGQUIT ignored. That is not a wish of the program's.
+bool ignores_quit() noexcept {
+  struct sigaction action = {};
+  return ::sigaction(SIGQUIT, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_IGN;
+}
+const bool ignored_from_the_start = ignores_quit();
+
+bool is_quit_free() noexcept {
+  struct sigaction action = {};
+  if (::sigaction(SIGQUIT, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) != 0) return false;
+  return action.sa_handler == SIG_DFL || (action.sa_handler == SIG_IGN && ignored_from_the_start);
+}
+
 void on_quit(int signal) noexcept {
   const int saved = errno;
   if (handler_in_forked_child()) {
@@ -199,9 +212,8 @@ void check_for_deadlock() {
 }  // namespace
 
 void install_quit_handler() noexcept {
+  if (!is_quit_free()) return;
   struct sigaction action = {};
-  if (::sigaction(SIGQUIT, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL) return;
-  action = {};
   action.sa_handler = &on_quit;
   action.sa_flags = static_cast<int>(SA_RESTART | SA_ONSTACK | SA_RESETHAND);  // the second one ends the program at once
   ::sigemptyset(&action.sa_mask);

@@ -18,7 +18,7 @@ void list_goroutines_before_the_end(const void* signal_context = nullptr) noexce
 // Once: base::fatal() does that from now on.
 void prepare_last_words() noexcept;
 
-// Once. SIGQUIT is left alone if the program has a handler of its own for it, or ignores it.
+// Once. SIGQUIT is left alone if the program has a handler of its own for it, or has begun to ignore it.
 void install_quit_handler() noexcept;
 
 // sysmon, when every P is idle. Cheap, and too pessimistic: the factory looks more closely.

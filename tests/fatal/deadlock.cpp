@@ -270,6 +270,27 @@ TEST(sigquit, is_left_to_a_program_that_has_a_handler_for_it) {
   EXPECT_EQ(end.err, "") << end;
 }
 
+const test::scenario ignores_it("ignores_it", [] {
+  ::signal(SIGQUIT, SIG_IGN);
+  weft::run([] { ::raise(SIGQUIT); });
+});
+
+TEST(sigquit, is_left_to_a_program_that_ignores_it) {
+  const auto end = ignores_it.run();
+  EXPECT_EQ(end.exit_code, 0) << end;
+  EXPECT_EQ(end.err, "") << end;
+}
+
+// As scripts start what runs in the background.
+TEST(sigquit, shows_the_goroutines_of_a_program_that_was_started_with_it_ignored) {
+  if (!gets_signals) GTEST_SKIP();
+  void (*const before)(int) = ::signal(SIGQUIT, SIG_IGN);
+  const auto end = quits_while_busy.run();
+  ::signal(SIGQUIT, before);
+  EXPECT_EQ(end.exit_code, 2) << end;
+  EXPECT_TRUE(end.err.starts_with("SIGQUIT: quit\n\n")) << end;
+}
+
 // ---- leaks=1 ----
 
 const test::scenario leaves_some_behind("leaves_some_behind", [] {
