@@ -57,7 +57,8 @@ struct sched_stats {
   std::uint64_t blocking_calls = 0, blocking_retaken = 0;                  // blocking(); those whose P was taken meanwhile,
   std::uint64_t blocking_handed_over = 0;                                  // and of these, those that gave it away at once
   std::uint64_t handoffs = 0;                                              // Ps given to another thread
-  std::uint64_t timers_started = 0, timers_stolen = 0;
+  std::uint64_t locked_turns = 0;                                          // Ps given to threads that goroutines are locked to
+  std::uint64_t timers_started = 0, timers_run = 0, timers_stolen = 0;
   std::uint64_t netpolls = 0, netpoll_waits = 0, netpolls_by_sysmon = 0;   // looks at the network, sleeps in the poller
   std::uint64_t netpoll_events = 0, netpoll_readied = 0;                   // what came of them; goroutines that could go on
   std::uint64_t redistributed = 0;                                         // by sysmon, from behind one that computes on and on
@@ -65,7 +66,9 @@ struct sched_stats {
   std::uint64_t global_queue = 0;          // waiting there now
   std::uint64_t io_waiting = 0;            // goroutines and plain threads that wait for a descriptor now
   int procs = 0, idle_procs = 0, spinning_threads = 0;
-  std::uint64_t threads = 0;
+  std::uint64_t threads = 0, threads_created = 0;
+  std::uint64_t locked_threads = 0;        // threads that serve one goroutine only (lock_os_thread)
+  std::uint64_t sysmon_rounds = 0;         // looks that sysmon has taken
 };
 
 sched_stats read_sched_stats();

@@ -42,7 +42,8 @@ struct processor_counters {
   base::counter preempted_slices;            // slices ended cooperatively
   base::counter backlog_preemptions;         // slices ended early: the goroutine fills the global queue too fast
   base::counter calls_retaken, calls_handed_over;            // blocking calls whose P was taken; those at their beginning
-  base::counter timers_started, timers_stolen;  // stolen: runs of another P's due timers
+  base::counter timers_started, timers_run, timers_stolen;   // stolen: runs of another P's due timers
+  base::counter locked_turns;                // goroutines that got this P on the thread they are locked to
 };
 
 struct processor {

@@ -2,6 +2,7 @@
 #include <weft/runtime.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <map>
 #include <ostream>
@@ -93,11 +94,15 @@ constexpr counter_name counters[] = {
     {"/weft/steals/runnext-spared:events", "Goroutines next in line that their own P was about to run.", &sched_stats::runnext_spared},
     {"/weft/switches/choices:events", "Choices of a goroutine to run.", &sched_stats::picks},
     {"/weft/switches/via-g0:events", "Switches by way of the scheduler's own stack.", &sched_stats::switches_via_g0},
+    {"/weft/sysmon/rounds:events", "Looks that sysmon has taken at everything.", &sched_stats::sysmon_rounds},
+    {"/weft/threads/created:threads", "Threads that the runtime has started.", &sched_stats::threads_created},
+    {"/weft/threads/locked-turns:events", "Ps given to threads that goroutines are locked to.", &sched_stats::locked_turns},
     {"/weft/threads/moved:events", "Threads moved to another core, because two that ran goroutines shared one.", &sched_stats::thread_moves},
     {"/weft/threads/sleeps:events", "Times that a thread without work went to sleep.", &sched_stats::sleeps},
     {"/weft/threads/wakeups:events", "Times that a thread was woken to look for work.", &sched_stats::wakeups},
     {"/weft/threads/wakeups-futile:events", "Of these, those that found nothing left.", &sched_stats::futile_wakes},
     {"/weft/threads/wakeups-missed:events", "Goroutines that sysmon had to wake somebody for.", &sched_stats::missed_wakes},
+    {"/weft/timers/run:timers", "Timers whose time had come.", &sched_stats::timers_run},
     {"/weft/timers/started:timers", "Timers put into a heap.", &sched_stats::timers_started},
     {"/weft/timers/stolen:events", "Runs of another P's due timers.", &sched_stats::timers_stolen},
     {"/weft/world-stops:events", "Times that the world was stopped.", &sched_stats::world_stops},
@@ -154,7 +159,13 @@ std::string prometheus_name(const metric& m) {
   return result;
 }
 
-void write_distribution(std::ostream& out, const std::string& name, const histogram& h) {
+// As many digits as it takes: of a sum that has grown large, a stream's six would leave no change to be seen.
+std::string digits(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+void add_distribution(std::string& out, const std::string& name, const histogram& h) {
   std::uint64_t below = 0;
   double sum = 0;
   for (std::size_t i = 0; i < h.counts.size(); ++i) {
@@ -163,13 +174,27 @@ void write_distribution(std::ostream& out, const std::string& name, const histog
     const bool last = i + 1 == h.counts.size();
     // Middles of buckets: the exact sum is not known.
     sum += static_cast<double>(h.counts[i]) * (last ? h.buckets[i] : (h.buckets[i] + upper) / 2);
-    if (last) {
-      out << name << "_bucket{le=\"+Inf\"} " << below << "\n";
-    } else if (h.counts[i] != 0 || i % base::time_histogram::parts == 0) {
-      out << name << "_bucket{le=\"" << upper << "\"} " << below << "\n";
+    // Powers of two, whatever has been counted: Prometheus takes a boundary that comes later for one that has just begun.
+    if (last || i % base::time_histogram::parts == 0) {
+      out += name + "_bucket{le=\"" + (last ? "+Inf" : digits(upper)) + "\"} " + std::to_string(below) + "\n";
     }
   }
-  out << name << "_sum " << sum << "\n" << name << "_count " << below << "\n";
+  out += name + "_sum " + digits(sum) + "\n" + name + "_count " + std::to_string(below) + "\n";
+}
+
+std::string as_text(const std::vector<metric>& metrics) {
+  std::string out;
+  for (const metric& m : metrics) {
+    const std::string name = prometheus_name(m);
+    out += "# HELP " + name + " " + std::string(m.description) + "\n# TYPE " + name + " " +
+           (m.is_histogram() ? "histogram" : m.cumulative ? "counter" : "gauge") + "\n";
+    if (m.is_histogram()) {
+      add_distribution(out, name, m.distribution());
+    } else {
+      out += name + " " + (m.is_integer() ? std::to_string(m.integer()) : digits(m.number())) + "\n";
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -213,26 +238,15 @@ std::vector<metric> read_metrics() {
   l.gauge("/weft/netpoll/waiting:goroutines", "Goroutines and threads that wait for a descriptor.", s.io_waiting);
   l.gauge("/weft/procs/idle:threads", "Ps without work.", static_cast<std::uint64_t>(std::max(s.idle_procs, 0)));
   l.gauge("/weft/runqueue/global:goroutines", "Goroutines in the global queue.", s.global_queue);
+  l.gauge("/weft/threads/locked:threads", "Threads that serve one goroutine only (lock_os_thread).", s.locked_threads);
   l.gauge("/weft/threads/spinning:threads", "Threads that look for work.", static_cast<std::uint64_t>(std::max(s.spinning_threads, 0)));
   l.gauge("/weft/timers/pending:timers", "Timers in the heaps.", timers_pending());
   add_stacks(l, s);
   return std::move(l).sorted();
 }
 
-void write_prometheus(std::ostream& out, const std::vector<metric>& metrics) {
-  for (const metric& m : metrics) {
-    const std::string name = prometheus_name(m);
-    out << "# HELP " << name << " " << m.description << "\n# TYPE " << name << " "
-        << (m.is_histogram() ? "histogram" : m.cumulative ? "counter" : "gauge") << "\n";
-    if (m.is_histogram()) {
-      write_distribution(out, name, m.distribution());
-    } else if (m.is_integer()) {
-      out << name << " " << m.integer() << "\n";
-    } else {
-      out << name << " " << m.number() << "\n";
-    }
-  }
-}
+// In one piece, and not as the stream writes numbers: it may have a locale with points between the thousands.
+void write_prometheus(std::ostream& out, const std::vector<metric>& metrics) { out << as_text(metrics); }
 
 void write_prometheus(std::ostream& out) { write_prometheus(out, read_metrics()); }
 

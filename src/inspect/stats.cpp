@@ -28,6 +28,12 @@ std::uint64_t sum(base::counter processor_counters::* member) {
   return total;
 }
 
+std::uint64_t count_locked_threads() {
+  std::uint64_t n = 0;
+  for (const gmp::machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) n += m->locked_g != nullptr;
+  return n;
+}
+
 }  // namespace
 
 int num_cpu() { return os::affinity_cpus(); }
@@ -89,7 +95,9 @@ sched_stats read_sched_stats() {
   s.blocking_handed_over = sum(&c::calls_handed_over);
   s.handoffs = sched.handoffs.load(std::memory_order_relaxed);
   s.timers_started = sum(&c::timers_started);
+  s.timers_run = sum(&c::timers_run);
   s.timers_stolen = sum(&c::timers_stolen);
+  s.locked_turns = sum(&c::locked_turns);
   s.netpolls = sched.polls.load(std::memory_order_relaxed);
   s.netpoll_waits = sched.poll_waits.load(std::memory_order_relaxed);
   s.netpolls_by_sysmon = sched.poll_by_sysmon.load(std::memory_order_relaxed);
@@ -103,6 +111,9 @@ sched_stats read_sched_stats() {
   s.idle_procs = sched.idle_ps.load(std::memory_order_relaxed);
   s.spinning_threads = sched.spinning.load(std::memory_order_relaxed);
   s.threads = num_thread();
+  s.threads_created = sched.threads_created.load(std::memory_order_relaxed);
+  s.locked_threads = count_locked_threads();
+  s.sysmon_rounds = sched.sysmon_rounds.load(std::memory_order_relaxed);
   return s;
 }
 

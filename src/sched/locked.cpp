@@ -57,6 +57,7 @@ void serve_locked(machine* m) noexcept {
   give_up_processor(m);
   sleep_with_nothing(m);
   acquire(m, m->take_next_processor());
+  m->p->counters.locked_turns.bump();
   switch_from_g0(m, g);
 }
 
@@ -81,6 +82,7 @@ void serve_main(machine* m, const bool& ended_here) noexcept {
     std::memcpy(&callers, m->thread_exceptions, sizeof callers);
     gmp::set_current_machine(m);
     acquire(m, p);
+    p->counters.locked_turns.bump();
     switch_from_g0(m, m->locked_g);
     give_up_processor(m);
     gmp::set_current_machine(nullptr);

@@ -103,6 +103,7 @@ struct scheduler {
   std::atomic<std::int64_t> stop_began{0};        // of the world
   base::time_histogram stopping_times, pause_times;
   std::atomic<std::uint64_t> machine_wakeups{0}, idle_sleeps{0}, slices_ended{0}, futile_wakes{0}, missed_wakes{0}, moves{0}, world_stops{0}, handoffs{0}, redistributed{0};
+  std::atomic<std::uint64_t> threads_created{0}, sysmon_rounds{0};
 };
 
 extern scheduler sched;

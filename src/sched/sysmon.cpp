@@ -409,6 +409,7 @@ void sysmon_loop() noexcept {
     w.idle_naps = 0;
     const std::int64_t now = os::now_ns();
     sched.coarse_now.store(now, std::memory_order_relaxed);
+    sched.sysmon_rounds.store(sched.sysmon_rounds.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (tracing_schedule()) {
       trace_schedule(now);
       if (w.quiet % 64 == 63 && everything_idle() && may_be_deadlocked()) request_deadlock_check();  // it never sleeps

@@ -103,6 +103,7 @@ void create_thread(void* (*function)(void*), void* argument) {
   ::pthread_attr_destroy(&attr);
   if (error != 0) throw std::system_error(error, std::generic_category(), "weft: cannot create a thread");
   sched.threads.fetch_add(1, std::memory_order_relaxed);
+  sched.threads_created.fetch_add(1, std::memory_order_relaxed);
 }
 
 machine* take_ended_machine() noexcept {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <locale>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -207,6 +208,70 @@ TEST(prometheus_text, has_a_type_and_a_value_for_every_metric) {
       EXPECT_TRUE(line.starts_with("# ") || std::regex_match(line, sample)) << line;
     }
   });
+}
+
+// As a German would have them.
+struct thousands : std::numpunct<char> {
+  char do_thousands_sep() const override { return '.'; }
+  char do_decimal_point() const override { return ','; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+TEST(prometheus_text, is_the_same_whatever_the_stream_does_with_numbers_and_keeps_all_digits) {
+  const std::vector<metric> some = {{"/a:events", "An integer.", std::uint64_t{1234567}, true},
+                                    {"/b:seconds", "A float.", 1234567.0625, true}};
+  std::ostringstream out;
+  out.imbue(std::locale(std::locale::classic(), new thousands));
+  out << std::hex << std::showbase;
+  weft::runtime::write_prometheus(out, some);
+  EXPECT_NE(out.str().find("\nweft_a_events_total 1234567\n"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("\nweft_b_seconds_total 1234567.0625\n"), std::string::npos) << out.str();
+}
+
+std::vector<std::string> boundaries(const metric& m) {
+  std::ostringstream out;
+  weft::runtime::write_prometheus(out, {m});
+  std::vector<std::string> result;
+  const std::string text = out.str();
+  const std::regex bucket("_bucket\\{le=\"([^\"]+)\"\\}");
+  for (std::sregex_iterator i(text.begin(), text.end(), bucket), end; i != end; ++i) result.push_back((*i)[1]);
+  return result;
+}
+
+TEST(prometheus_text, has_the_same_boundaries_whatever_was_counted) {
+  metric m = read("/sched/latencies:seconds");
+  const auto before = boundaries(m);
+  EXPECT_GE(before.size(), 30u);
+  for (auto& n : std::get<weft::runtime::histogram>(m.value).counts) n += 1000;
+  EXPECT_EQ(boundaries(m), before);
+}
+
+TEST(metrics, count_what_threads_timers_and_sysmon_do) {
+  weft::run(
+      [] {
+        const auto turns = integer("/weft/threads/locked-turns:events"), run = integer("/weft/timers/run:timers");
+        const auto locked = integer("/weft/threads/locked:threads");
+        weft::chan<int> gate;
+        test::crew crew;
+        const auto parks = test::parks();
+        crew.goroutine([&] {
+          weft::lock_os_thread();
+          gate.recv();
+          EXPECT_EQ(integer("/weft/threads/locked:threads"), locked + 1);
+          weft::unlock_os_thread();
+        });
+        test::await_parks(parks + 1);
+        weft::sleep_for(1ms);
+        gate.close();
+        crew.wait();
+        EXPECT_EQ(integer("/weft/threads/locked:threads"), locked);
+        EXPECT_GE(integer("/weft/threads/locked-turns:events"), turns + 1);
+        EXPECT_GE(integer("/weft/timers/run:timers"), run + 1);
+        EXPECT_GE(integer("/weft/threads/created:threads"), integer("/sched/threads/total:threads"));
+        const auto rounds = integer("/weft/sysmon/rounds:events");
+        test::await([=] { return integer("/weft/sysmon/rounds:events") > rounds; });
+      },
+      {.procs = 2});
 }
 
 }  // namespace
