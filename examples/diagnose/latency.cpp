@@ -6,6 +6,17 @@
 
 #include "figures.h"
 
+namespace {
+
+std::uint64_t measured() {
+  for (const auto& m : weft::runtime::read_metrics()) {
+    if (m.name == "/sched/latencies:seconds") return m.distribution().total();
+  }
+  return 0;
+}
+
+}  // namespace
+
 int main() {
   return weft::run(
       [] {
@@ -18,17 +29,20 @@ int main() {
             }
           });
         }
-        for (int i = 0; i < 1000; ++i) {
-          weft::sleep_for(100us);
-          if (figure("/weft/preemptions/running:events") >= 20) break;
+        for (int i = 0; i < 200; ++i) {
+          wg.go([&] {
+            while (!stop.load(std::memory_order_relaxed)) weft::sleep_for(100us);
+          });
         }
+        // One wakeup in 256 is measured: until there are some dozens of them, or half a minute is over.
+        for (int i = 0; i < 300'000 && measured() < 32; ++i) weft::sleep_for(100us);
         stop = true;
         wg.wait();
-        std::printf("a goroutine that wakes every 100 microseconds, beside three that compute, on one P:\n");
+        std::printf("200 goroutines that wake every 100 microseconds, beside three that compute, on one P:\n");
+        const double late = show("/sched/latencies:seconds");
         const double taken = show("/weft/preemptions/running:events");
         show("/weft/preemptions/cooperative:events");
-        show("/sched/latencies:seconds");
-        return verdict(taken >= 10, "Ps are taken from goroutines that do not give way by themselves");
+        return verdict(late >= 0.0005 && taken >= 10, "who is woken runs late, since Ps must be taken from goroutines that do not give way");
       },
       {.procs = 1});
 }
