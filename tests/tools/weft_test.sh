@@ -14,6 +14,7 @@ for name in cpus affinity "cgroup quota" procs kernel "stack guards" membarrier 
 done
 WEFTPROCS=3 "$tool" env | grep -q "^procs  *3  *WEFTPROCS says so" || fail "weft env and WEFTPROCS=3"
 WEFTPROCS=many "$tool" env | grep -q "WEFTPROCS=many is ignored" || fail "weft env and WEFTPROCS=many"
+WEFTDEBUG=leaks=1,guard=mprotect "$tool" env | grep -q "^stack guards  *mprotect  *WEFTDEBUG says so" || fail "weft env and guard=mprotect"
 "$tool" help | grep -q "usage: weft" || fail "weft help"
 if "$tool" nonsense 2>/dev/null; then fail "weft nonsense should fail"; fi
 if "$tool" 2>/dev/null; then fail "weft alone should fail"; fi

@@ -70,14 +70,25 @@ void show_procs() {
   row("procs", std::to_string(procs), why);
 }
 
-void show_kernel() {
-  utsname name{};
-  ::uname(&name);
-  row("kernel", name.release, name.machine);
+bool debug_has(std::string_view setting) {
+  return ("," + variable("WEFTDEBUG") + ",").find("," + std::string(setting) + ",") != std::string::npos;
+}
+
+void show_guards() {
+  if (debug_has("guard=mprotect")) {
+    return row("stack guards", "mprotect", "WEFTDEBUG says so: two mappings a stack, limited by vm.max_map_count");
+  }
   const bool guard_install = weft::os::probe_guard_mode() == weft::os::guard_mode::guard_install;
   row("stack guards", guard_install ? "MADV_GUARD_INSTALL" : "mprotect",
       guard_install ? "guards split no mapping: stacks are limited by memory only"
                     : "no MADV_GUARD_INSTALL (Linux 6.13): two mappings a stack, limited by vm.max_map_count");
+}
+
+void show_kernel() {
+  utsname name{};
+  ::uname(&name);
+  row("kernel", name.release, name.machine);
+  show_guards();
   const bool membarrier = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
   row("membarrier", membarrier ? "yes" : "no",
       membarrier ? "a P can be taken from a goroutine in user code" : "the world stops only when every goroutine calls into weft");
