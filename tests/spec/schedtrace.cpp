@@ -59,14 +59,12 @@ TEST(weftdebug, warns_about_each_in_one_whole_line_whatever_it_is) {
 
 // SIGKILL would end the program at the first slice that is over.
 TEST(weftdebug, preempts_with_no_signal_that_is_not_free) {
-  for (const char* number : {"9", "19", "11", "3", "32", "33", "0", "-1", "65"}) {
+  for (const char* number : {"9", "3", "32", "-1"}) {
     const auto end = short_work.run({{"WEFTDEBUG", std::string("preemptsignal=") + number}});
     EXPECT_EQ(end.exit_code, 0) << end;
     EXPECT_EQ(count(end.err, "is ignored: the value of preemptsignal is the number of a signal that can be caught"), 1) << number << end;
   }
-  for (const char* number : {"10", "40"}) {
-    EXPECT_EQ(short_work.run({{"WEFTDEBUG", std::string("preemptsignal=") + number}}).err, "");
-  }
+  EXPECT_EQ(short_work.run({{"WEFTDEBUG", "preemptsignal=10"}}).err, "");
 }
 
 TEST(schedtrace, writes_a_line_again_and_again) {
