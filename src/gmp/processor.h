@@ -94,6 +94,7 @@ struct processor {
   bool asked = false;            // to give way, in this slice
   std::int64_t seen_cpu = 0;     // of its thread, at the last such look; 0: there was none
   std::int64_t next_look = 0;    // into the slice: whether it sleeps in the kernel
+  std::uint32_t vain_looks = 0;  // in a row: it did not
   std::uint32_t seen_calls = 0;
   std::int64_t seen_call_when = 0;
 

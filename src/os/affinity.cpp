@@ -1,5 +1,6 @@
 #include "os/affinity.h"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -30,6 +31,12 @@ bool is_empty(const cpu_mask& mask) noexcept {
   unsigned long any = 0;
   for (const unsigned long word : mask.words) any |= word;
   return any == 0;
+}
+
+int count(const cpu_mask& mask) noexcept {
+  int n = 0;
+  for (const unsigned long word : mask.words) n += std::popcount(word);
+  return n;
 }
 
 bool get_mask(pid_t tid, cpu_mask& mask) noexcept {
@@ -63,6 +70,12 @@ bool keep_off(pid_t tid, int cpu, cpu_mask& before) noexcept {
   cpu_mask taken{};
   add(taken, cpu);
   return restrict(tid, taken, before);
+}
+
+bool put_on(pid_t tid, int cpu, int most, cpu_mask& before) noexcept {
+  cpu_mask wanted{};
+  add(wanted, cpu);
+  return get_mask(tid, before) && contains(before, cpu) && count(before) <= most && set_mask(tid, wanted);
 }
 
 bool move_off(pid_t tid, const cpu_mask& taken) noexcept {

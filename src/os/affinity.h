@@ -16,6 +16,10 @@ struct cpu_mask {
 // could use until now. False: nothing has changed.
 bool keep_off(pid_t tid, int cpu, cpu_mask& before) noexcept;
 
+// Puts a sleeping thread of this process on one core, so that it wakes up there, if it may use that one and no more than `most`
+// in all; `before` as above.
+bool put_on(pid_t tid, int cpu, int most, cpu_mask& before) noexcept;
+
 // Adds a core; one that does not fit is forgotten.
 void add(cpu_mask& mask, int cpu) noexcept;
 bool contains(const cpu_mask& mask, int cpu) noexcept;

@@ -9,6 +9,7 @@
 #include "os/affinity.h"
 #include "os/clock.h"
 #include "sched/find_work.h"
+#include "sched/placement.h"
 #include "sched/preempt.h"
 #include "sched/queues.h"
 #include "sched/sysmon.h"
@@ -255,7 +256,7 @@ void sleep_machine(machine* m) noexcept {
     }
     sched.idle_sleeps.fetch_add(1, std::memory_order_relaxed);
     sleep_with_nothing(m);
-    if (std::exchange(m->kept_off, false)) os::allow(m->cpus);
+    arrived_on_core(m);
     if (processor* p = arrive(m)) return acquire(m, p);
     begin_retiring(m);
   }

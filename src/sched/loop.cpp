@@ -5,6 +5,7 @@
 #include "sched/find_work.h"
 #include "sched/idle.h"
 #include "sched/locked.h"
+#include "sched/placement.h"
 #include "sched/preempt.h"
 #include "sched/spawn.h"
 #include "sched/switch.h"
@@ -20,7 +21,9 @@ bool belongs_elsewhere(const runnable* r) noexcept {
 // The P goes to the M that the goroutine belongs to.
 void send_home(machine* m, goroutine* g) noexcept {
   begin_retiring(m);
-  hand_to_own_machine(g, std::exchange(m->p, nullptr))->park.wake();
+  machine* home = hand_to_own_machine(g, std::exchange(m->p, nullptr));
+  send_to_core_of(m, home);
+  home->park.wake();
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "sched/placement.h"
 
+#include <utility>
+
 #include "gmp/current.h"
 #include "os/affinity.h"
 
@@ -28,6 +30,17 @@ void for_each_core(Visit visit) noexcept WEFT_REQUIRES(sched.lock) {
 }
 
 }  // namespace
+
+void send_to_core_of(const machine* from, machine* to) noexcept {
+  if (from->cpu_word == nullptr || to->locked_g != nullptr) return;
+  const auto core = static_cast<int>(__atomic_load_n(from->cpu_word, __ATOMIC_RELAXED));
+  const int procs = sched.procs.load(std::memory_order_acquire);
+  if (core != to->last_cpu) to->kept_off = os::put_on(to->tid, core, procs, to->cpus);
+}
+
+void arrived_on_core(machine* m) noexcept {
+  if (std::exchange(m->kept_off, false)) os::allow(m->cpus);
+}
 
 void find_crowded() noexcept {
   base::lock_guard guard(sched.lock);

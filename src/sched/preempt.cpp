@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include <sched.h>
+
 #include "base/delay.h"
 #include "os/thread_state.h"
 #include "sched/idle.h"
+#include "sched/placement.h"
 #include "sched/preempt_signal.h"
 #include "sched/queues.h"
 #include "sched/revoke.h"
@@ -34,6 +37,7 @@ bool queue_up(machine* m, goroutine* g) noexcept {
   }
   gmp::transition(*g, status::detached, status::preempted);
   g->own_machine = m;
+  m->last_cpu = ::sched_getcpu();
   no_longer_loose(m, gmp::p_stopped);
   put_stopped(g);
   return true;
@@ -105,6 +109,7 @@ void stop_in_place(machine* m, const void* context) noexcept {
     base::delay();
     wake_processor();  // [wake.submit] a P may have gone idle meanwhile
     m->park.sleep();
+    arrived_on_core(m);
     go_on(m, g);
   }
   m->locks.store(0, std::memory_order_release);  // [section.leave]
@@ -126,6 +131,7 @@ bool preempt(processor* p, std::uint32_t tick, bool asleep, bool urgent) noexcep
     p->begin_slice();  // whoever comes next has one of its own
     woken = spare ? hand_off(p) : rotate(p);
   }
+  if (woken != nullptr && !asleep) send_to_core_of(stopped, woken);
   if (!asleep) send_stop(stopped);  // first: it should have queued up by the time the others look for work
   finish_hand_off(woken);
   return true;

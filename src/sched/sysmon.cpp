@@ -33,6 +33,7 @@ constexpr std::int64_t busy_nap = 1'000'000;     // at most, while all Ps are bu
 constexpr std::int64_t patient_nap = 2'500'000;      // the same where neither timers nor sockets are waited for
 constexpr std::int64_t grace = 100'000;          // between asking a goroutine to give way and taking its P
 constexpr std::int64_t first_look = 1'000'000;   // after so much of a slice: does it sleep in the kernel?
+constexpr std::uint32_t vain_looks_before_patience = 8;
 constexpr std::int64_t patience = 20'000'000;    // with the factory, before the last spare M is used
 constexpr std::int64_t loose_every = 5'000'000;
 constexpr std::int64_t placement_every = 200'000;
@@ -132,10 +133,15 @@ std::int64_t end_of_slice(const processor* p) noexcept {
   return due == 0 ? end : std::min(end, std::max(due, p->seen_when + preemption.due_slice_ns));
 }
 
+// Timers or sockets are waited for; who only waits for the end of a slice need not know it to the millisecond.
+bool is_hasty() noexcept { return next_timer() != 0 || poll::any_waiter(); }
+
 bool may_preempt() noexcept { return !preemption.off && can_revoke(); }
 
-void take_processor(processor* p, std::uint32_t tick, bool asleep, bool urgent) noexcept {
-  if (preempt(p, tick, asleep, urgent)) (asleep ? sched.revoked_blocked : sched.revoked_running).fetch_add(1, std::memory_order_relaxed);
+bool take_processor(processor* p, std::uint32_t tick, bool asleep, bool urgent) noexcept {
+  if (!preempt(p, tick, asleep, urgent)) return false;
+  (asleep ? sched.revoked_blocked : sched.revoked_running).fetch_add(1, std::memory_order_relaxed);
+  return true;
 }
 
 // Asks the goroutine to give way; if it has not, takes its P. A goroutine that nobody waits for only begins a new slice, as
@@ -151,8 +157,9 @@ void end_slice(watch& w, processor* p, std::uint32_t tick, std::int64_t now) noe
   const std::int64_t due = p->timers.next_when();
   if (!others_wait(p) && (due == 0 || due > now)) return;
   if (may_preempt()) {
-    take_processor(p, tick, sleeps_in_kernel(p), now - end_of_slice(p) > patience);
-    w.next_event = std::min(w.next_event, now + 2 * grace);  // it may be in the middle of a call, or the others come back soon
+    const bool taken = take_processor(p, tick, sleeps_in_kernel(p), now - end_of_slice(p) > patience);
+    // If not, it may be in the middle of a call. And the slice that begins now must be noticed early if it may be cut short.
+    if (!taken || is_hasty()) w.next_event = std::min(w.next_event, now + 2 * grace);
   } else if (now - p->seen_when >= 2 * preemption.slice_ns) {
     p->seen_when = now;
     redistribute(p);
@@ -170,7 +177,7 @@ bool has_run_since(processor* p) noexcept {
 }
 
 // A goroutine that others wait for, and that sleeps in the kernel in a call that nobody declared, loses its P at once. It is
-// looked at after 1 and 4 milliseconds of a slice.
+// looked at after 1 and 4 milliseconds of a slice; where that has been in vain some times, after 4 only.
 void look_for_sleeper(watch& w, processor* p, std::uint32_t tick, std::int64_t now) noexcept {
   if (!may_preempt() || !others_wait(p)) return;
   const std::int64_t ran = now - p->seen_when;
@@ -179,7 +186,9 @@ void look_for_sleeper(watch& w, processor* p, std::uint32_t tick, std::int64_t n
     return;
   }
   p->next_look *= 4;
-  if (!has_run_since(p) && sleeps_in_kernel(p)) take_processor(p, tick, true, false);
+  const bool asleep = !has_run_since(p) && sleeps_in_kernel(p);
+  p->vain_looks = asleep ? 0 : p->vain_looks + 1;
+  if (asleep) take_processor(p, tick, true, false);
 }
 
 void watch_slices(watch& w, std::int64_t now) noexcept {
@@ -191,7 +200,7 @@ void watch_slices(watch& w, std::int64_t now) noexcept {
       p->seen_tick = tick;
       p->seen_when = now;
       p->asked = false;
-      p->next_look = first_look;
+      p->next_look = p->vain_looks < vain_looks_before_patience ? first_look : 4 * first_look;
       p->seen_cpu = 0;
     }
     if (p->state.load(std::memory_order_relaxed) != processor_state::running) continue;
@@ -383,9 +392,7 @@ std::int64_t next_nap(const watch& w) noexcept {
   // A loose goroutine may take an idle P any moment, and then all are busy.
   const bool watchful = sched.loose.load(std::memory_order_relaxed) > 0 || nobody_else_watches();
   if (!watchful) return nap;
-  // Who only waits for the end of a slice need not know it to the millisecond.
-  const bool hasty = next_timer() != 0 || poll::any_waiter();
-  return std::min(nap, hasty ? busy_nap : patient_nap);
+  return std::min(nap, is_hasty() ? busy_nap : patient_nap);
 }
 
 }  // namespace

@@ -83,6 +83,10 @@ requires F::joined inline constexpr bool is_joined<bound_call<F>> = true;
 template <class Call>
 inline constexpr bool fits_inline = sizeof(Call) <= sizeof(record::payload) && alignof(Call) <= 32;
 
+// After the last call of a goroutine's function: without it that call may take the function's place on the stack, and dumps would
+// not show whose goroutine it is.
+[[gnu::always_inline]] inline void keep_frame() noexcept { asm volatile(""); }
+
 template <class Call>
 struct inline_body {
   static Call* get(const record* r) noexcept { return std::launder(reinterpret_cast<Call*>(const_cast<std::byte*>(r->payload))); }
@@ -92,6 +96,7 @@ struct inline_body {
       ~destroyer() { call->~Call(); }
     } guard{get(r)};
     (*guard.call)();
+    keep_frame();
   }
   static constexpr spawn_ops ops{&run, nullptr, is_joined<Call>};
 };
@@ -115,6 +120,7 @@ struct heap_body {
       ~destroyer() { delete b; }
     } guard{get(r)};
     guard.b->call();
+    keep_frame();
   }
   static const spawn_extras* extras(const record* r) { return &get(r)->extras; }
   static constexpr spawn_ops ops{&run, &extras};

@@ -88,6 +88,23 @@ TEST(a_running_thread, is_moved_off_cores_and_may_use_them_again) {
   }
 }
 
+TEST(a_running_thread, is_put_on_a_core_if_it_has_not_too_many) {
+  const os::cpu_mask all = allowed();
+  int count = 0, last = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!os::contains(all, cpu)) continue;
+    ++count;
+    last = cpu;
+  }
+  runner r;
+  os::cpu_mask before{};
+  EXPECT_FALSE(os::put_on(r.tid, last, count - 1, before)) << "it has more";
+  EXPECT_FALSE(os::put_on(r.tid, last + 1, count, before)) << "it may not use that one";
+  ASSERT_TRUE(os::put_on(r.tid, last, count, before));
+  EXPECT_TRUE(is_same(before, all));
+  test::await([&] { return r.cpu == last; });
+}
+
 TEST(a_running_thread, is_not_moved_if_there_is_nowhere_to_go) {
   runner r;
   EXPECT_FALSE(os::move_off(r.tid, allowed()));
