@@ -24,7 +24,7 @@ void block_in(int calls) {
   weft::run(
       [=] {
         for (int i = 0; i < calls; ++i) weft::go([] { weft::blocking([] { ::sleep(100); }); });
-        weft::sleep_for(50ms);
+        for (;;) weft::sleep_for(10ms);  // until the last thread is taken, however slowly this machine starts them
       },
       {.procs = 2, .max_threads = 20});
 }
