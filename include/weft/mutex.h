@@ -24,17 +24,22 @@ struct waiter;
 // the longest waiter, and nobody else gets it, until one that was handed the lock has waited less than that, or was the
 // last.
 //
-//   word_     locked    somebody has the lock. Set by who takes it; cleared by its holder's unlock
+//   word_     held      0: free. 1: somebody has the lock, and nothing else is set. 2: somebody has it, and there is (or
+//                       was) more to see. Set by who takes it; cleared by its holder's unlock
 //             guard     the queue is being changed (src/sync/guard.h)
 //             queued    the queue is not empty. Changed with the guard
 //             woken     a waiter was woken and is on its way: no unlock needs to wake another. Set by the unlock that
 //                       wakes it; cleared by that waiter, as it takes the lock, queues again or gives up
 //             starving  hand over. Set by a waiter that queues again; cleared by who was handed the lock, and with
-//                       `queued`. While it is set, `locked` is: nobody can take the lock on the way
+//                       `queued`. While it is set, the lock is held: nobody can take it on the way
 //   head_     the queue, behind the guard
 //
-// One compare-and-swap both frees the lock and decides whether somebody is to be woken, so that the holder does not
-// touch the mutex once another could have got it, and destroyed it.
+// An unlock subtracts 1, which is the shortest that there is. From 1 that frees the lock. From 2 it does not: the lock is
+// still held, by who then looks at the rest, and one compare-and-swap both frees it and decides whether somebody is to be
+// woken. Either way the holder does not touch the mutex once another could have got it, and destroyed it. Hence the rule:
+// who sets another bit of the word makes a 1 a 2 with it. (In the middle of an unlock, a 1 stands beside other bits; that
+// its unlock has begun is known to its holder alone, and to others it is as good as a 2.)
+// Lock and unlock look before they act: where others wait, an atomic step that fails costs as much as one that does not.
 //   [mutex.unlock] release: what was done under the lock is visible to who takes it with acquire
 class mutex_core {
  public:
@@ -43,31 +48,36 @@ class mutex_core {
   mutex_core& operator=(const mutex_core&) = delete;
 
   [[gnu::always_inline]] void lock() noexcept {
-    if (!try_lock()) lock_slow(no_deadline);
+    if (!take_if_untouched()) lock_slow(no_deadline);
   }
-
-  [[gnu::always_inline]] bool try_lock() noexcept {
-    std::uint32_t w = word_.load(std::memory_order_relaxed);
-    do {
-      if ((w & locked) != 0) return false;
-      // [mutex.unlock]
-    } while (!word_.compare_exchange_weak(w, w | locked, std::memory_order_acquire, std::memory_order_relaxed));
-    return true;
-  }
+  [[gnu::always_inline]] bool try_lock() noexcept { return take_if_untouched() || try_take(0); }
 
   // False: the deadline came first.
-  bool lock_until(std::int64_t deadline_ns) noexcept { return try_lock() || lock_slow(deadline_ns); }
+  bool lock_until(std::int64_t deadline_ns) noexcept { return take_if_untouched() || lock_slow(deadline_ns); }
 
   [[gnu::always_inline]] void unlock() noexcept {
-    std::uint32_t w = locked;
-    // [mutex.unlock]
-    if (!word_.compare_exchange_strong(w, 0, std::memory_order_release, std::memory_order_relaxed)) unlock_slow();
+    if (word_.load(std::memory_order_relaxed) != 1 || word_.fetch_sub(1, std::memory_order_release) != 1)  // [mutex.unlock]
+      unlock_slow();
   }
 
  private:
-  static constexpr std::uint32_t locked = 1, guard = 2, queued = 4, woken = 8, starving = 16;
+  static constexpr std::uint32_t held = 3, guard = 4, queued = 8, woken = 16, starving = 32;
 
+  [[gnu::always_inline]] bool take_if_untouched() noexcept {
+    std::uint32_t w = word_.load(std::memory_order_relaxed);
+    return w == 0 &&
+           word_.compare_exchange_strong(w, 1, std::memory_order_acquire, std::memory_order_relaxed);  // [mutex.unlock]
+  }
+
+  // The rest of the word, with the lock held.
+  static constexpr std::uint32_t held_with(std::uint32_t rest) noexcept {
+    rest &= ~held;
+    return rest | (rest == 0 ? 1 : 2);
+  }
+
+  std::uint32_t take_queue() noexcept;
   bool lock_slow(std::int64_t deadline_ns) noexcept;
+  bool lock_later(std::int64_t deadline_ns) noexcept;
   void unlock_slow() noexcept;
   bool try_take(std::uint32_t mine) noexcept;
   bool spin(std::uint32_t mine) noexcept;

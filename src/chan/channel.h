@@ -148,9 +148,9 @@ struct channel : chan_core {
     return count.load(std::memory_order_acquire) < capacity || !receivers.empty() ||
            closed.load(std::memory_order_acquire);
   }
-  bool may_recv() const noexcept {
-    return count.load(std::memory_order_acquire) != 0 || !senders.empty() || closed.load(std::memory_order_acquire) ||
-           (clock != nullptr && is_due(*this));
+  bool may_recv() const noexcept { return may_recv_simply() || (clock != nullptr && is_due(*this)); }
+  bool may_recv_simply() const noexcept {  // without a clock
+    return count.load(std::memory_order_acquire) != 0 || !senders.empty() || closed.load(std::memory_order_acquire);
   }
 };
 static_assert(sizeof(channel) + 16 <= 192, "an unbuffered channel of ints, with what malloc adds");
@@ -328,9 +328,12 @@ void move_out(channel& c, void* to, const transfer& t);
 
 // ---- the usual cases of goroutines, whole; with the lock held, in the outermost section, both of which end ----
 
-inline bool is_plain(const waiter* w) noexcept { return w != nullptr && w->select == nullptr; }
+// Whether the first in a queue is there and the caller's now. If its select has been claimed elsewhere, it is not.
+inline bool claims(waiter* first) noexcept {
+  return first != nullptr && (first->select == nullptr || first->select->claim(first->index));
+}
 
-// Bits, from one frame to the other: `peer` is the first in its queue, and plain.
+// Bits, from one frame to the other: `peer` is the first in its queue, and claimed.
 [[gnu::always_inline]] inline void hand_over(channel& c, machine* m, waiter* peer, const void* value) noexcept {
   const std::uint32_t size = c.element_size;
   c.receivers.pop_front(*peer);

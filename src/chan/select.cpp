@@ -6,7 +6,7 @@
 //      now "none is ready" is exact, and a default or a timeout of 0 may run.
 //   3. Still with all locks, stand in line at each channel; park with a hook that releases the locks.
 //   4. Woken: leave the other lines, one lock after the other.
-// Choosing uniformly: the k-th ready case replaces the choice so far with probability 1/k.
+// Choosing uniformly: of two by one random bit; of more, the k-th ready one replaces the choice so far with probability 1/k.
 //
 // When the frame of a waiting select may go: its waiters are reachable through the queues until step 4 has removed them
 // under the channels' locks. The hook of step 3 reads the frame for which channel to release next, maybe on another
@@ -15,12 +15,12 @@
 // was woken, by somebody who had the lock after the hook.
 #include <weft/detail/select_core.h>
 
-#include <functional>
+#include <bit>
 #include <optional>
-#include <utility>
 
-#include "base/random.h"
 #include "chan/channel.h"
+#include "chan/select_cases.h"
+#include "chan/select_locks.h"
 #include "chan/select_state.h"
 #include "sched/timers.h"
 
@@ -38,184 +38,8 @@ void stop_waiter::on_request::operator()() const noexcept {
 namespace weft::chans {
 namespace {
 
-using detail::case_kind;
-using detail::select_plan;
-using detail::select_slot;
 using detail::select_state;
-using detail::stop_waiter;
 using detail::wait_reason;
-
-constexpr std::uint32_t nobody = 0xffffffff;
-
-[[gnu::noinline]] std::uint32_t random_below_on_thread(std::uint32_t bound) noexcept {
-  thread_local base::random generator(reinterpret_cast<std::uintptr_t>(&generator));
-  return generator.below(bound);
-}
-
-std::uint32_t random_below(machine* m, std::uint32_t bound) noexcept {
-  return m != nullptr ? m->rng.below(bound) : random_below_on_thread(bound);
-}
-
-// Chooses one of the cases offered to it, each with the same probability.
-class choice {
- public:
-  explicit choice(machine* m) noexcept : m_(m) {}
-  void offer(std::uint32_t i) noexcept {
-    if (++offered_ == 1 || random_below(m_, offered_) == 0) chosen_ = i;
-  }
-  std::uint32_t chosen() const noexcept { return chosen_; }  // nobody: none was offered
-
- private:
-  machine* const m_;
-  std::uint32_t offered_ = 0;
-  std::uint32_t chosen_ = nobody;
-};
-
-bool stop_requested(const select_slot& s) noexcept {
-  return static_cast<stop_waiter*>(s.value)->token.stop_requested();
-}
-
-// Without locks: "no" is exact for this channel alone, "yes" is a guess.
-[[gnu::always_inline]] inline bool may_go(const select_slot& s) noexcept {
-  switch (s.kind) {
-    case case_kind::recv:
-      return s.channel != nullptr && channel_of(s.channel).may_recv();
-    case case_kind::send:
-      return s.channel != nullptr && channel_of(s.channel).may_send();
-    case case_kind::stop:
-      return stop_requested(s);
-    case case_kind::inert:
-      break;
-  }
-  return false;
-}
-
-// With the channel locked. A "yes" can still be spoilt by who claims the peer's select on another channel.
-bool can_go(const select_slot& s) noexcept {
-  if (!may_go(s)) return false;
-  if (s.kind == case_kind::stop) return true;
-  channel& c = channel_of(s.channel);
-  if (c.closed.load(std::memory_order_relaxed)) return true;
-  const std::size_t count = c.count.load(std::memory_order_relaxed);
-  if (s.kind == case_kind::recv) return count != 0 || c.senders.has_open() || (c.clock != nullptr && is_due(c));
-  return count < c.capacity || c.receivers.has_open();
-}
-
-[[gnu::always_inline]] inline verdict begin(select_slot& s, transfer& t) noexcept {
-  channel& c = channel_of(s.channel);
-  return s.kind == case_kind::recv ? begin_recv(c, s.value, t) : begin_send(c, s.value, t);
-}
-
-// A goroutine receives, only this channel is locked: if it is one of the usual cases, does it and ends the section.
-[[gnu::always_inline]] inline bool recv_shortly(channel& c, machine* m, void* to) noexcept {
-  if (take_few_bits(c, to)) {
-    c.lock.unlock();
-    sched::leave_outermost(m);
-    return true;
-  }
-  waiter* peer = c.senders.front();
-  if (!is_plain(peer) || c.ops != nullptr || c.capacity != 0) return false;
-  take_over(c, m, peer, to);
-  return true;
-}
-
-// begin() said v; only this channel is locked. Ends the section.
-[[gnu::always_inline]] inline void finish(select_slot& s, machine* m, verdict v, const transfer& t) {
-  channel& c = channel_of(s.channel);
-  s.delivered = v == verdict::done;
-  if (v == verdict::done)
-    return s.kind == case_kind::recv ? finish_recv(c, m, s.value, t) : finish_send(c, m, s.value, t);
-  c.lock.unlock();
-  if (m != nullptr) sched::leave(m);
-  if (s.kind == case_kind::send) throw_send_on_closed();
-}
-
-// ---- all channels of a select ----
-
-channel* nth_channel(select_slot* slots, std::uint32_t i) noexcept {
-  return static_cast<channel*>(slots[slots[i].by_address].channel);
-}
-
-std::uint32_t count_channels(const select_slot* slots, std::size_t n) noexcept {
-  std::uint32_t count = 0;
-  for (std::size_t i = 0; i < n; ++i) count += slots[i].channel != nullptr;
-  return count;
-}
-
-bool is_before(const select_slot& a, const select_slot& b) noexcept { return std::less<>()(a.channel, b.channel); }
-
-void order_few(select_slot* slots, std::size_t n) noexcept {
-  std::uint32_t count = 0;
-  for (std::uint32_t i = 0; i < n; ++i) {
-    if (slots[i].channel == nullptr) continue;
-    std::uint32_t at = count++;
-    for (; at > 0 && is_before(slots[i], slots[slots[at - 1].by_address]); --at)
-      slots[at].by_address = slots[at - 1].by_address;
-    slots[at].by_address = i;
-  }
-}
-
-// A heap sort of its own is shorter than the iterator that std::sort would need for indices that lie in the slots.
-void sift_down(select_slot* slots, std::uint32_t root, std::uint32_t size) noexcept {
-  const auto before = [slots](std::uint32_t a, std::uint32_t b) {
-    return is_before(slots[slots[a].by_address], slots[slots[b].by_address]);
-  };
-  for (std::uint32_t child; (child = 2 * root + 1) < size; root = child) {
-    if (child + 1 < size && before(child, child + 1)) ++child;
-    if (!before(root, child)) return;
-    std::swap(slots[root].by_address, slots[child].by_address);
-  }
-}
-
-void order_many(select_slot* slots, std::size_t n) noexcept {
-  std::uint32_t count = 0;
-  for (std::uint32_t i = 0; i < n; ++i) {
-    if (slots[i].channel != nullptr) slots[count++].by_address = i;
-  }
-  for (std::uint32_t i = count / 2; i-- > 0;) sift_down(slots, i, count);
-  for (std::uint32_t size = count; size-- > 1;) {
-    std::swap(slots[0].by_address, slots[size].by_address);
-    sift_down(slots, 0, size);
-  }
-}
-
-// Fills in by_address, and returns how many slots have a channel.
-std::uint32_t order_channels(select_slot* slots, std::size_t n, select_plan& plan) noexcept {
-  const std::uint32_t count = count_channels(slots, n);
-  if (plan.ordered != count) n <= 16 ? order_few(slots, n) : order_many(slots, n);
-  plan.ordered = count;
-  return count;
-}
-
-void lock_all(select_slot* slots, std::uint32_t channels) noexcept {
-  channel* previous = nullptr;
-  for (std::uint32_t i = 0; i < channels; ++i) {
-    channel* c = nth_channel(slots, i);
-    if (previous == nullptr) {
-      c->lock.lock();
-    } else if (c != previous) {
-      c->lock.lock_another();
-    }
-    previous = c;
-  }
-}
-
-// Releases all but `kept`. The frame is not read after the last release, see the head of the file.
-void unlock_all(select_slot* slots, std::uint32_t channels, const channel* kept = nullptr) noexcept {
-  if (channels == 0) return;
-  channel* c = nth_channel(slots, 0);
-  for (std::uint32_t i = 1; i < channels; ++i) {
-    channel* next = nth_channel(slots, i);
-    if (next == c) continue;
-    if (c != kept) c->lock.unlock_another();
-    c = next;
-  }
-  if (kept == nullptr) {
-    c->lock.unlock();
-  } else if (c != kept) {
-    c->lock.unlock_another();
-  }
-}
 
 // All locked: begins one of the ready cases, and returns it. nobody: none is ready.
 std::uint32_t begin_any(select_slot* slots, std::size_t n, machine* m, verdict& v, transfer& t) noexcept {
@@ -250,16 +74,24 @@ std::uint32_t go_if_any(select_slot* slots, std::size_t n, std::uint32_t channel
 
 // ---- waiting ----
 
+wait_queue& line_of(const select_slot& s) noexcept {
+  channel& c = channel_of(s.channel);
+  return s.kind == case_kind::recv ? c.receivers : c.senders;
+}
+
+void enqueue(select_state& state, std::uint32_t i) noexcept {
+  select_slot& s = state.slots[i];
+  s.g = state.g;
+  s.select = &state;
+  s.index = i;
+  line_of(s).push(s);
+  channel& c = channel_of(s.channel);
+  if (c.clock != nullptr) [[unlikely]] waiters_changed(c);
+}
+
 void enqueue_all(select_state& state, std::size_t n) noexcept {
   for (std::uint32_t i = 0; i < n; ++i) {
-    select_slot& s = state.slots[i];
-    if (s.channel == nullptr) continue;
-    s.g = state.g;
-    s.select = &state;
-    s.index = i;
-    channel& c = channel_of(s.channel);
-    (s.kind == case_kind::recv ? c.receivers : c.senders).push(s);
-    if (c.clock != nullptr) waiters_changed(c);
+    if (state.slots[i].channel != nullptr) enqueue(state, i);
   }
 }
 
@@ -309,7 +141,7 @@ void leave_lines(const select_state& state) noexcept {
     c->lock.lock();
     for (std::uint32_t k = i; k < end; ++k) {
       select_slot& s = slots[slots[k].by_address];
-      if (s.queued) (s.kind == case_kind::recv ? c->receivers : c->senders).remove(s);
+      if (s.queued) line_of(s).remove(s);
     }
     if (c->clock != nullptr) waiters_changed(*c);
     c->lock.unlock();
@@ -408,14 +240,60 @@ class alarms {
   return outcome(state);
 }
 
+// ---- two channels, and nothing else: the most usual wait ----
+
+bool is_pair(const select_slot* slots, std::size_t n) noexcept {
+  return n == 2 && slots[0].channel != nullptr && slots[1].channel != nullptr && slots[0].channel != slots[1].channel;
+}
+
+void release_pair(machine*, goroutine*, const gmp::after_switch& self) noexcept {
+  select_slot* const slots = static_cast<select_state*>(self.arg)->slots;
+  channel* const last = nth_channel(slots, 1);
+  nth_channel(slots, 0)->lock.unlock_another();
+  last->lock.unlock();
+}
+
+// As leave_lines(), for the one that has not won. Its channel is locked in any case: see the head of the file.
+void leave_line(select_slot& s) noexcept {
+  channel& c = channel_of(s.channel);
+  machine* m = sched::enter_outermost();
+  c.lock.lock();
+  if (s.queued) line_of(s).remove(s);
+  if (c.clock != nullptr) [[unlikely]] waiters_changed(c);
+  c.lock.unlock();
+  sched::leave_outermost(m);
+}
+
+// A goroutine. In the outermost section, nothing is locked.
+std::size_t wait_for_pair(select_slot* slots, machine* m) {
+  const bool turned = is_before(slots[1], slots[0]);
+  slots[0].by_address = turned ? 1 : 0;
+  slots[1].by_address = turned ? 0 : 1;
+  nth_channel(slots, 0)->lock.lock();
+  nth_channel(slots, 1)->lock.lock_another();
+  if (may_go(slots[0]) || may_go(slots[1])) {
+    if (const std::uint32_t i = go_if_any(slots, 2, 2, m); i != nobody) return i;
+  }
+  select_state state;
+  state.slots = slots;
+  state.g = m->curg;
+  enqueue(state, 0);
+  enqueue(state, 1);
+  sched::park_in_section(m, &release_pair, &state, wait_reason::select);
+  leave_line(slots[1 - state.winner()]);
+  return outcome(state);
+}
+
 // Nothing seemed ready, or (raced) what did was gone. In a section, nothing is locked.
 [[gnu::noinline]] std::size_t select_slow(select_slot* slots, std::size_t n, select_plan& plan, machine* m,
                                           bool raced) {
+  const bool waits = plan.default_case == select_plan::none && plan.timeout_ns > 0;
+  const bool needs_alarms = plan.has_stop || plan.timeout_ns != detail::no_deadline;
+  if (waits && !needs_alarms && m != nullptr && is_pair(slots, n)) return wait_for_pair(slots, m);
+
   select_state state;
   state.slots = slots;
   state.channels = order_channels(slots, n, plan);
-  const bool waits = plan.default_case == select_plan::none && plan.timeout_ns > 0;
-  const bool needs_alarms = plan.has_stop || plan.timeout_ns != detail::no_deadline;
 
   // A look at one channel without its lock was exact; a look at several, one after the other, was not.
   if (waits ? !needs_alarms && state.channels != 0 : raced || state.channels > 1) {
@@ -435,6 +313,48 @@ class alarms {
   return wait_with_alarms(state, n, plan);
 }
 
+// Case i seemed ready; its channel alone is locked, unless it is a stop token. Ends the section.
+[[gnu::noinline]] std::size_t do_chosen(select_slot* slots, std::size_t n, select_plan& plan, machine* m, std::uint32_t i) {
+  select_slot& s = slots[i];
+  transfer t;
+  const verdict v = begin(s, t);
+  if (v == verdict::blocked) {
+    channel_of(s.channel).lock.unlock();
+    return select_slow(slots, n, plan, m, true);
+  }
+  finish(s, m, v, t);
+  return i;
+}
+
+[[gnu::noinline]] std::size_t lock_and_do(select_slot* slots, std::size_t n, select_plan& plan, machine* m, std::uint32_t i) {
+  if (slots[i].kind == case_kind::stop) {
+    if (m != nullptr) sched::leave(m);
+    return i;
+  }
+  channel_of(slots[i].channel).lock.lock();
+  return do_chosen(slots, n, plan, m, i);
+}
+
+// Any number of cases, from wherever.
+[[gnu::noinline]] std::size_t select_anyhow(select_slot* slots, std::size_t n, select_plan& plan, machine* m) {
+  choice one(m);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (may_go(slots[i])) one.offer(i);
+  }
+  if (one.chosen() == nobody) return select_slow(slots, n, plan, m, false);
+  return lock_and_do(slots, n, plan, m, one.chosen());
+}
+
+// A receive from a channel that is locked, and for which the ring is no short way.
+[[gnu::noinline]] std::size_t recv_past_ring(select_slot* slots, std::size_t n, select_plan& plan, machine* m, std::uint32_t i) {
+  channel& c = channel_of(slots[i].channel);
+  waiter* peer = c.senders.front();
+  if (c.ops != nullptr || c.capacity != 0 || !claims(peer)) return do_chosen(slots, n, plan, m, i);
+  slots[i].delivered = true;
+  take_over(c, m, peer, slots[i].value);
+  return i;
+}
+
 }  // namespace
 }  // namespace weft::chans
 
@@ -442,33 +362,33 @@ namespace weft::detail {
 
 using namespace weft::chans;
 
+// The usual case, a goroutine that receives bits from a ring, as short as it can be: what else there is gets called last, so
+// that this needs no registers saved.
 std::size_t select_wait(select_slot* slots, std::size_t n, select_plan& plan) {
-  machine* m = sched::enter();
-  choice one(m);
-  for (std::uint32_t i = 0; i < n; ++i) {
-    if (may_go(slots[i])) one.offer(i);
+  machine* m = sched::enter_simply();
+  if (m == nullptr) [[unlikely]] return select_anyhow(slots, n, plan, sched::enter());
+  if (n > 64) [[unlikely]] return select_anyhow(slots, n, plan, m);
+  std::uint64_t ready = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const select_slot& s = slots[i];
+    if (!is_simple(s)) [[unlikely]] return select_anyhow(slots, n, plan, m);
+    if (may_go_simply(s)) ready |= std::uint64_t{1} << i;
   }
-  const std::uint32_t i = one.chosen();
-  if (i == nobody) return select_slow(slots, n, plan, m, false);
+  if (ready == 0) return select_slow(slots, n, plan, m, false);
+  std::uint64_t one = ready & -ready;
+  if (const std::uint64_t others = ready ^ one; others != 0) {
+    if ((others & (others - 1)) != 0) return select_anyhow(slots, n, plan, m);
+    if ((m->rng.next() & 1) != 0) one = others;
+  }
+  const auto i = static_cast<std::uint32_t>(std::countr_zero(one));
   select_slot& s = slots[i];
-  if (s.kind == case_kind::stop) {
-    if (m != nullptr) sched::leave(m);
-    return i;
-  }
+  if (s.kind != case_kind::recv) return lock_and_do(slots, n, plan, m, i);
   channel& c = channel_of(s.channel);
-  c.lock.lock();
-  if (s.kind == case_kind::recv && m != nullptr && recv_shortly(c, m, s.value)) {
-    s.delivered = true;
-    return i;
-  }
-  transfer t;
-  const verdict v = begin(s, t);
-  if (v == verdict::blocked) {
-    c.lock.unlock();
-    return select_slow(slots, n, plan, m, true);
-  }
-  finish(s, m, v, t);
-  return i;
+  if (!c.lock.try_lock()) [[unlikely]] return lock_and_do(slots, n, plan, m, i);
+  if (!take_few_bits(c, s.value)) return recv_past_ring(slots, n, plan, m, i);
+  c.lock.unlock();
+  s.delivered = true;
+  return sched::leave_outermost_with(m, i);
 }
 
 }  // namespace weft::detail

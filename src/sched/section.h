@@ -71,6 +71,19 @@ using gmp::current_machine;
   m->locks.store(0, std::memory_order_release);  // [section.leave]
 }
 
+// The same, and returns `result`. As the last thing that a short way does it needs no registers saved.
+template <class T>
+[[gnu::cold, gnu::noinline]] T attend_and_leave_with(machine* m, T result) noexcept {
+  attend_and_leave(m);
+  return result;
+}
+template <class T>
+[[gnu::always_inline]] inline T leave_outermost_with(machine* m, T result) noexcept {
+  if (m->p->attention.load(std::memory_order_relaxed)) [[unlikely]] return attend_and_leave_with(m, result);
+  m->locks.store(0, std::memory_order_release);  // [section.leave]
+  return result;
+}
+
 // The same as a scope, for code that may also run on a plain thread and does not park inside.
 class section {
  public:

@@ -31,19 +31,25 @@ class backoff {
   int rounds_ = 0;
 };
 
-// In a section. Returns the word as it is now, guard included.
-template <class Word>
-Word take_guard(std::atomic<Word>& word, Word guard) noexcept {
+// In a section. `with_guard` makes of the word what it is to be. Returns that.
+template <class Word, class Next>
+Word take_guard(std::atomic<Word>& word, Word guard, Next with_guard) noexcept {
   backoff wait;
   for (;;) {
     Word w = word.load(std::memory_order_relaxed);
+    const Word next = with_guard(w);
     base::delay();
     if ((w & guard) == 0 &&
-        word.compare_exchange_weak(w, w | guard, std::memory_order_acquire, std::memory_order_relaxed)) {  // [guard]
-      return w | guard;
+        word.compare_exchange_weak(w, next, std::memory_order_acquire, std::memory_order_relaxed)) {  // [guard]
+      return next;
     }
     wait.pause();
   }
+}
+
+template <class Word>
+Word take_guard(std::atomic<Word>& word, Word guard) noexcept {
+  return take_guard(word, guard, [guard](Word w) { return static_cast<Word>(w | guard); });
 }
 
 // Changes the word from what it is to what `next` makes of it, and with it lets go of the guard. `next` may be called

@@ -29,13 +29,18 @@ struct wait_account {
 
 bool mutex_core::try_take(std::uint32_t mine) noexcept {
   std::uint32_t w = word_.load(std::memory_order_relaxed);
-  while ((w & locked) == 0) {
+  while ((w & held) == 0) {
     base::delay();
     // [mutex.unlock]
-    if (word_.compare_exchange_weak(w, (w | locked) & ~mine, std::memory_order_acquire, std::memory_order_relaxed))
+    if (word_.compare_exchange_weak(w, held_with(w & ~mine), std::memory_order_acquire, std::memory_order_relaxed))
       return true;
   }
   return false;
+}
+
+// The guard; and who holds the lock will look at the rest of the word before freeing it.
+std::uint32_t mutex_core::take_queue() noexcept {
+  return take_guard(word_, guard, [](std::uint32_t w) { return (w & held) != 0 ? held_with(w | guard) : w | guard; });
 }
 
 bool mutex_core::spin(std::uint32_t mine) noexcept {
@@ -51,12 +56,12 @@ bool mutex_core::spin(std::uint32_t mine) noexcept {
 bool mutex_core::queue_up(waiter& self, std::uint32_t mine, bool starved) noexcept {
   sched::section section;
   wait_queue queue(head_);
-  std::uint32_t w = take_guard(word_, guard);
+  std::uint32_t w = take_queue();
   for (;;) {
     base::delay();
-    if ((w & locked) == 0) {
+    if ((w & held) == 0) {
       // [mutex.unlock], [guard]
-      if (word_.compare_exchange_weak(w, (w | locked) & ~(guard | mine), std::memory_order_acq_rel,
+      if (word_.compare_exchange_weak(w, held_with(w & ~(guard | mine)), std::memory_order_acq_rel,
                                       std::memory_order_relaxed)) {
         return true;
       }
@@ -68,7 +73,7 @@ bool mutex_core::queue_up(waiter& self, std::uint32_t mine, bool starved) noexce
     } else {
       queue.push_back(self);
     }
-    const std::uint32_t next = (w & ~(guard | mine)) | queued | (starved ? starving : 0);
+    const std::uint32_t next = held_with((w & ~(guard | mine)) | queued | (starved ? starving : 0));
     if (word_.compare_exchange_strong(w, next, std::memory_order_release, std::memory_order_relaxed))
       return false;  // [guard]
     queue.remove(self);
@@ -79,7 +84,7 @@ bool mutex_core::queue_up(waiter& self, std::uint32_t mine, bool starved) noexce
 bool mutex_core::withdraw(waiter& self) noexcept {
   sched::section section;
   wait_queue queue(head_);
-  take_guard(word_, guard);
+  take_queue();
   const bool was_linked = self.linked();
   if (was_linked) queue.remove(self);
   release_guard(word_, guard, [&](std::uint32_t w) { return queue.empty() ? w & ~(queued | starving) : w; });
@@ -90,15 +95,18 @@ bool mutex_core::withdraw(waiter& self) noexcept {
 bool mutex_core::take_or_pass_on() noexcept {
   std::uint32_t w = word_.load(std::memory_order_relaxed);
   for (;;) {
-    const bool free = (w & locked) == 0;
+    const bool free = (w & held) == 0;
     base::delay();
     // [mutex.unlock]
-    if (word_.compare_exchange_weak(w, (w & ~woken) | locked, std::memory_order_acquire, std::memory_order_relaxed))
+    if (word_.compare_exchange_weak(w, held_with(w & ~woken), std::memory_order_acquire, std::memory_order_relaxed))
       return free;
   }
 }
 
-bool mutex_core::lock_slow(std::int64_t deadline_ns) noexcept {
+// Two functions, so that who gets the lock beside those that are on their way to it needs no registers saved.
+bool mutex_core::lock_slow(std::int64_t deadline_ns) noexcept { return try_take(0) || lock_later(deadline_ns); }
+
+[[gnu::noinline]] bool mutex_core::lock_later(std::int64_t deadline_ns) noexcept {
   if (spin(0)) return true;
   const std::int64_t since = now_ns();
   if (deadline_ns <= since) return false;
@@ -129,28 +137,29 @@ bool mutex_core::lock_slow(std::int64_t deadline_ns) noexcept {
 void mutex_core::hand_on_or_wake() noexcept {
   sched::section section;
   wait_queue queue(head_);
-  take_guard(word_, guard);
+  take_queue();
   waiter* next = queue.pop();
   if (next == nullptr) {                                                       // it gave up just now
-    release_guard(word_, guard, [](std::uint32_t w) { return w & ~locked; });  // [mutex.unlock]
+    release_guard(word_, guard, [](std::uint32_t w) { return w & ~held; });  // [mutex.unlock]
     return;
   }
   const std::uint32_t gone = queue.empty() ? queued | starving : 0;
   next->granted = (word_.load(std::memory_order_relaxed) & starving) != 0;
   // [mutex.unlock]
   release_guard(word_, guard,
-                [&](std::uint32_t w) { return next->granted ? w & ~gone : ((w & ~locked) | woken) & ~gone; });
+                [&](std::uint32_t w) { return next->granted ? w & ~gone : ((w & ~held) | woken) & ~gone; });
   next->parker.wake();
 }
 
+// The lock is still held, whether 1 was subtracted or not.
 void mutex_core::unlock_slow() noexcept {
   std::uint32_t w = word_.load(std::memory_order_relaxed);
+  if ((w & held) == held || (w & held) == 0) base::fatal("sync: unlock of unlocked mutex");
   for (;;) {
-    if ((w & locked) == 0) base::fatal("sync: unlock of unlocked mutex");
     if ((w & queued) != 0 && ((w & woken) == 0 || (w & starving) != 0)) return hand_on_or_wake();
     base::delay();
     // [mutex.unlock]
-    if (word_.compare_exchange_weak(w, w & ~locked, std::memory_order_release, std::memory_order_relaxed)) break;
+    if (word_.compare_exchange_weak(w, w & ~held, std::memory_order_release, std::memory_order_relaxed)) break;
   }
   // The waiter that was woken may need this P.
   checkpoint();

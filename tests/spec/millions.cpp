@@ -18,8 +18,8 @@ TEST(ten_million_goroutines, are_spawned_by_one_and_all_run) {
   std::size_t spawned = 0;
   weft::run(
       [&] {
-        for (; spawned < count; ++spawned) weft::go([&ran] { ran.fetch_add(1, std::memory_order_relaxed); });
-        test::await([&] { return ran.load(std::memory_order_relaxed) == count; });
+        for (; spawned < count; ++spawned) weft::go([&ran] { ran.fetch_add(1, std::memory_order_release); });
+        test::await([&] { return ran.load(std::memory_order_acquire) == count; });
       },
       {.procs = 2});
   EXPECT_EQ(spawned, count);
@@ -103,11 +103,11 @@ TEST(a_hundred_thousand_goroutines, yield_to_each_other) {
             weft::go([&steps] {
               for (int k = 0; k < rounds; ++k) {
                 weft::yield();
-                steps.fetch_add(1, std::memory_order_relaxed);
+                steps.fetch_add(1, std::memory_order_release);
               }
             });
           }
-          test::await([&] { return steps.load(std::memory_order_relaxed) == count * rounds; });
+          test::await([&] { return steps.load(std::memory_order_acquire) == count * rounds; });
         },
         {.procs = procs});
     EXPECT_EQ(steps, count * rounds);
