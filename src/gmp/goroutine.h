@@ -69,9 +69,15 @@ constexpr bool is_legal(status from, status to) noexcept {
 struct exception_state {
   void* caught = nullptr;
   unsigned int uncaught = 0;
-
-  bool is_clear() const noexcept { return caught == nullptr && uncaught == 0; }
 };
+
+// 0 if it is clear. Padding that is not would only cost time.
+inline std::uint64_t any_bits(const void* state) noexcept {
+  std::uint64_t half[2];
+  static_assert(sizeof half == sizeof(exception_state));
+  __builtin_memcpy(half, state, sizeof half);
+  return half[0] | half[1];
+}
 
 inline std::string_view name_of(const detail::record* body) noexcept {
   if (body == nullptr || body->ops == nullptr || body->ops->extras == nullptr) return {};

@@ -31,11 +31,10 @@ namespace weft::sched {
   const int mine = *error;
   if (from->saved_errno != mine) from->saved_errno = mine;
   if (to->saved_errno != mine) *error = to->saved_errno;
-  gmp::exception_state now;
-  __builtin_memcpy(&now, m->thread_exceptions, sizeof now);
-  if (now.is_clear() && from->exceptions.is_clear() && to->exceptions.is_clear()) [[likely]] return;
-  from->exceptions = now;
-  __builtin_memcpy(m->thread_exceptions, &to->exceptions, sizeof now);
+  if ((gmp::any_bits(m->thread_exceptions) | gmp::any_bits(&from->exceptions) | gmp::any_bits(&to->exceptions)) == 0) [[likely]]
+    return;
+  __builtin_memcpy(&from->exceptions, m->thread_exceptions, sizeof from->exceptions);
+  __builtin_memcpy(m->thread_exceptions, &to->exceptions, sizeof to->exceptions);
 }
 
 // From goroutine to goroutine. `to` is runnable, in our hands and free to run on this M. Returns, once somebody has
