@@ -65,6 +65,7 @@ TEST_P(after, comes_in_the_order_of_durations) {
     constexpr auto slot_length = 20ms;
     const int slots[] = {5, 3, 6, 6, 6, 1, 1, 2, 7, 9, 4, 8, 0};
     std::vector<weft::recv_chan<weft::time_point>> channels;
+    const auto began = steady::now();
     for (const int slot : slots) channels.push_back(weft::after(slot * slot_length));
     weft::selector all;
     std::vector<int> order;
@@ -73,12 +74,13 @@ TEST_P(after, comes_in_the_order_of_durations) {
       all.add(weft::on_recv(channels[i], [&, slot = slots[i]](std::optional<weft::time_point> v) {
         order.push_back(slot);
         EXPECT_GE(steady::now(), *v);
-        latest = std::max<std::chrono::nanoseconds>(latest, steady::now() - *v);
+        latest = std::max<std::chrono::nanoseconds>(latest, steady::now() - (began + slot * slot_length));
       }));
     }
     for (std::size_t i = 0; i < std::size(slots); ++i) all.wait();
     EXPECT_EQ(order.size(), std::size(slots));
-    // Of several that are due when the select looks, it takes any: on a machine that was too busy, nothing can be said.
+    // Of several that are due when the select looks, it takes any; and one that was made late is due late. On a machine that
+    // was too busy, nothing can be said.
     if (latest < slot_length) {
       EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
     }
@@ -131,8 +133,12 @@ TEST_P(after_func, that_is_stopped_in_time_is_not_called) {
     weft::timer t = weft::after_func(20ms, [&] { called = true; });
     const bool stopped = t.stop();
     EXPECT_FALSE(t.stop());
-    let_pass(steady::now() + 25ms);
-    EXPECT_EQ(called, !stopped);
+    if (stopped) {
+      let_pass(steady::now() + 25ms);
+      EXPECT_FALSE(called);
+    } else {  // it took more than 20 ms to come to the stop
+      test::await([&] { return called.load(); });
+    }
   });
 }
 

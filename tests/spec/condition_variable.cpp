@@ -106,6 +106,7 @@ TEST(condition_variable_queue, notify_one_wakes_the_longest_waiter) {
         weft::mutex m;
         weft::condition_variable cv;
         std::vector<int> order;
+        std::atomic<int> awake = 0;
         weft::wait_group all;
         for (int i = 0; i < 10; ++i) {
           const auto before = test::parks();
@@ -117,12 +118,13 @@ TEST(condition_variable_queue, notify_one_wakes_the_longest_waiter) {
               cv.wait(l);
             }
             order.push_back(i);
+            ++awake;
           });
           test::await_parks(before + 1);
         }
         for (int i = 0; i < 10; ++i) {
           cv.notify_one();
-          test::await([&] { return order.size() == static_cast<std::size_t>(i + 1); });
+          test::await([&] { return awake == i + 1; });
         }
         all.wait();
         for (int i = 0; i < 10; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
@@ -135,7 +137,7 @@ TEST(condition_variable_queue, notify_one_wakes_one) {
       [] {
         weft::mutex m;
         weft::condition_variable cv;
-        int awake = 0;
+        std::atomic<int> awake = 0;
         weft::wait_group all;
         const auto before = test::parks();
         for (int i = 0; i < 5; ++i) {
@@ -147,6 +149,7 @@ TEST(condition_variable_queue, notify_one_wakes_one) {
         }
         test::await_parks(before + 5);
         cv.notify_one();
+        test::await([&] { return awake > 0; });
         for (int i = 0; i < 100; ++i) weft::yield();
         EXPECT_EQ(awake, 1);
         cv.notify_all();
@@ -296,7 +299,7 @@ TEST(condition_variable_queue, a_stop_request_wakes_nobody_else) {
         weft::mutex m;
         weft::condition_variable cv;
         std::stop_source stop;
-        int stopped = 0, notified = 0;
+        std::atomic<int> stopped = 0, notified = 0;
         weft::wait_group all;
         const auto before = test::parks();
         for (int i = 0; i < 6; ++i) {
@@ -313,6 +316,7 @@ TEST(condition_variable_queue, a_stop_request_wakes_nobody_else) {
         }
         test::await_parks(before + 6);
         stop.request_stop();
+        test::await([&] { return stopped >= 3; });
         for (int i = 0; i < 100; ++i) weft::yield();
         EXPECT_EQ(stopped, 3);
         EXPECT_EQ(notified, 0);

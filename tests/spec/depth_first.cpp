@@ -10,6 +10,7 @@
 
 #include "support/build.h"
 #include "support/one_slice.h"
+#include "support/without_preemption.h"
 
 namespace {
 

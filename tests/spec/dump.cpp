@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <mutex>
 #include <regex>
 #include <shared_mutex>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "support/anywhere.h"
+#include "support/subprocess.h"
 
 namespace {
 
@@ -67,7 +69,6 @@ TEST(a_dump, says_in_gos_words_what_each_goroutine_waits_for) {
         rw.lock();
         wg.add();
         test::crew crew;
-        const auto parks = test::parks();
         crew.goroutine([&] { c.recv(); });
         crew.goroutine([&] { full.send(1); });
         crew.goroutine([&] { weft::select(weft::on_recv(c), weft::on_recv(c)); });
@@ -83,12 +84,15 @@ TEST(a_dump, says_in_gos_words_what_each_goroutine_waits_for) {
         crew.goroutine([&] {
           while (!over) weft::sleep_for(100ms);
         });
-        test::await_parks(parks + 9);
-        const std::string text = dump();
-        for (const char* reason : {"chan receive", "chan send", "select", "sync.Mutex.Lock", "sync.RWMutex.Lock",
-                                   "sync.RWMutex.RLock", "sync.WaitGroup.Wait", "sync.Cond.Wait", "sleep"}) {
-          EXPECT_TRUE(has(text, std::string("goroutine [0-9]+ \\[") + reason + "\\]:\n")) << reason << "\n" << text;
-        }
+        // All at once: each of them comes to wait, and the one that sleeps is awake now and then.
+        test::await([] {
+          const std::string text = dump();
+          for (const char* reason : {"chan receive", "chan send", "select", "sync.Mutex.Lock", "sync.RWMutex.Lock",
+                                     "sync.RWMutex.RLock", "sync.WaitGroup.Wait", "sync.Cond.Wait", "sleep"}) {
+            if (!has(text, std::string("goroutine [0-9]+ \\[") + reason + "\\]:\n")) return false;
+          }
+          return true;
+        });
         over = true;
         c.close();
         full.recv();
@@ -140,9 +144,15 @@ TEST(a_dump, shows_the_function_of_weft_that_was_called_and_nothing_from_inside_
         // closed below
       }
     });
-    weft::go([] { weft::sleep_for(100ms); });  // the last thing that it does: its own frame may be gone
-    test::await_parks(parks + 2);
-    const std::string text = dump();
+    test::await_parks(parks + 1);
+    std::string text;
+    // Longer if it was awake again when the dump was made.
+    for (auto length = 100ms; !has(text, "\\[sleep\\]:\n") && length < 60s; length *= 2) {
+      const auto before = test::parks();
+      weft::go([=] { weft::sleep_for(length); });  // the last thing that it does: its own frame may be gone
+      test::await_parks(before + 1);
+      text = dump();
+    }
     if (has_names(text)) {
       EXPECT_TRUE(has(text, "\\[IO wait\\]:\n(.*\n\t.*\n)?weft::net::listener::accept\\(\\)\n")) << text;
       EXPECT_TRUE(has(text, "\\[sleep\\]:\n.*weft::.*sleep_")) << text;
@@ -229,7 +239,8 @@ TEST(a_dump, shows_goroutines_in_blocking_calls_and_running_ones) {
       {.procs = 4});
 }
 
-TEST(a_dump, counts_goroutines_that_have_not_started_by_their_creator) {
+// Nobody else gets the only P meanwhile, however long it takes.
+const test::scenario dumps_those_not_yet_started("dumps_those_not_yet_started", [] {
   weft::run(
       [] {
         std::atomic<bool> over = false, dumped = false;
@@ -244,9 +255,15 @@ TEST(a_dump, counts_goroutines_that_have_not_started_by_their_creator) {
         over = true;
         test::spin_until([&] { return dumped.load(); });
         outside.join();
-        EXPECT_TRUE(has(text, "50 goroutines \\[runnable\\] not yet started:\ncreated by .* in goroutine [0-9]+\n")) << text;
+        std::printf("%s", text.c_str());
       },
       {.procs = 1});
+});
+
+TEST(a_dump, counts_goroutines_that_have_not_started_by_their_creator) {
+  const auto end = dumps_those_not_yet_started.run({{"WEFTDEBUG", "asyncpreemptoff=1"}});
+  EXPECT_EQ(end.exit_code, 0) << end;
+  EXPECT_TRUE(has(end.out, "50 goroutines \\[runnable\\] not yet started:\ncreated by .* in goroutine [0-9]+\n")) << end;
 }
 
 TEST(a_dump, can_be_taken_by_a_plain_thread_and_between_two_runs) {
@@ -302,10 +319,12 @@ TEST(dumps, may_be_taken_by_many_at_once_while_everything_moves) {
           });
         }
         {
+          // 10 each, or as many as a busy machine does in ten seconds.
+          const auto end = std::chrono::steady_clock::now() + 10s;
           test::crew dumpers;
           for (int i = 0; i < 4; ++i) {
-            dumpers.either(i, [] {
-              for (int k = 0; k < (test::under_sanitizer ? 2 : 10); ++k) {
+            dumpers.either(i, [=] {
+              for (int k = 0; k < (test::under_sanitizer ? 2 : 10) && (k == 0 || std::chrono::steady_clock::now() < end); ++k) {
                 EXPECT_TRUE(has(dump(), "goroutine [0-9]+ \\["));
               }
             });

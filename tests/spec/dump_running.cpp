@@ -272,13 +272,16 @@ class of_goroutines_asleep_in_a_call : public testing::Test {
             Call c;
             test::crew crew;
             crew.goroutine([&] { declared ? weft::blocking([&] { c.make(); }) : c.make(); });
+            const std::string call = std::string(name) + "::call", state = declared ? " [syscall" : " [running";
+            // In the call: on the way to it, it may lose its P and be stopped, or sleep for another reason.
+            test::await([&] { return !entry_with(dump(), call, state).empty(); });
             c.await_asleep();
             const int before = c.interruptions();
             for (int i = 0; i < 3; ++i) {
               const std::string text = dump();
-              const std::string one = entry_with(text, std::string(name) + "::call");
+              const std::string one = entry_with(text, call);
               EXPECT_NE(one.find("blocked_call::make"), std::string::npos) << text;
-              EXPECT_NE(one.find(declared ? " [syscall" : " [running"), std::string::npos) << text;
+              EXPECT_NE(one.find(state), std::string::npos) << text;
             }
             EXPECT_EQ(c.interruptions(), before);
             c.end();

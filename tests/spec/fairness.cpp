@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/await.h"
+#include "support/without_preemption.h"
 
 namespace {
 

@@ -177,7 +177,8 @@ TEST(mutex_queue, serves_waiters_in_the_order_of_their_coming) {
 }
 
 // The hog never leaves a gap that a waiter could use by luck: it locks again right after its unlock. With the rule it
-// has to let the waiter in once that has waited for 1 ms; without it, nearly never.
+// has to let the waiter in once that has waited for 1 ms; without it, nearly never. (The waiter must have a core once to see
+// that it has waited, and a busy machine may be long in giving it one: seconds of the hog's turns.)
 TEST_P(mutex, who_has_waited_for_a_millisecond_gets_it_next) {
   here([] {
     weft::mutex m;
@@ -198,7 +199,7 @@ TEST_P(mutex, who_has_waited_for_a_millisecond_gets_it_next) {
       const int before = taken;
       test::await([&] { return taken.load() > before; });  // the hog has it
       m.lock();
-      EXPECT_LT(taken - before, 50);
+      EXPECT_LT(taken - before, 2000);
       m.unlock();
     }
     stop = true;

@@ -6,11 +6,13 @@
 #include <atomic>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "support/anywhere.h"
 #include "support/build.h"
 #include "support/live.h"
+#include "support/one_slice.h"
 
 namespace {
 
@@ -37,16 +39,20 @@ TEST_P(pool, makes_one_when_it_is_empty) {
 
 TEST_P(pool, gives_back_what_was_put_there) {
   here([] {
-    int made = 0;
-    weft::pool<int> p([&] { return std::make_unique<int>(++made); });
-    auto one = p.get();
-    int* const address = one.get();
-    *one = 17;
-    p.put(std::move(one));
-    one = p.get();
-    EXPECT_EQ(one.get(), address);
-    EXPECT_EQ(*one, 17);
-    EXPECT_EQ(made, 1);
+    // To who is still on the same P, that is.
+    const auto [same, value, number] = test::in_one_slice([] {
+      int made = 0;
+      weft::pool<int> p([&] { return std::make_unique<int>(++made); });
+      auto one = p.get();
+      int* const address = one.get();
+      *one = 17;
+      p.put(std::move(one));
+      one = p.get();
+      return std::tuple(one.get() == address, *one, made);
+    });
+    EXPECT_TRUE(same);
+    EXPECT_EQ(value, 17);
+    EXPECT_EQ(number, 1);
   });
 }
 

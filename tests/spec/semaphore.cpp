@@ -177,19 +177,21 @@ TEST(semaphore_queue, serves_waiters_in_the_order_of_their_coming) {
       [] {
         weft::counting_semaphore<> s(0);
         std::vector<int> order;
+        std::atomic<int> served = 0;
         weft::wait_group all;
         for (int i = 0; i < 10; ++i) {
           const auto before = test::parks();
           all.go([&, i] {
             s.acquire();
             order.push_back(i);
+            ++served;
           });
           test::await_parks(before + 1);
         }
         for (int i = 0; i < 10; ++i) {
           s.release();
           EXPECT_FALSE(s.try_acquire());  // it is the waiter's already
-          test::await([&] { return order.size() == static_cast<std::size_t>(i + 1); });
+          test::await([&] { return served == i + 1; });
         }
         all.wait();
         for (int i = 0; i < 10; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);

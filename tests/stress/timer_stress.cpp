@@ -189,8 +189,8 @@ TEST(timers, hold_their_promises_under_stress) {
                 crew.either(i % 3 == 2, [&, i, own = random_source(random.next())]() mutable { scenarios[i % 5](own); });
               }
             }
-            test::await_solitude();
-            ASSERT_EQ(timers_in_heaps(), 0u);
+            // Functions that nobody remembers may still have to be called.
+            test::await([] { return weft::runtime::num_goroutine() == 1 && timers_in_heaps() == 0; });
           } while (steady::now() < end && !testing::Test::HasFailure());
         },
         {.procs = procs});

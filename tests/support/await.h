@@ -24,7 +24,7 @@ class hang_limit {
   }
 
  private:
-  static constexpr int seconds = under_sanitizer ? 240 : 60;
+  static constexpr int seconds = under_sanitizer ? 240 : 180;
 
   const char* file_;
   int line_;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "support/await.h"
+#include "support/without_preemption.h"
 
 namespace test {
 
@@ -55,8 +56,8 @@ inline std::string name_of_place(const testing::TestParamInfo<place>& where) {
   return "";
 }
 
-// With one P: lets every other goroutine run until it waits. What is runnable now has run after one yield; each of them
-// may have made others runnable.
+// With one P, and without preemption: lets every other goroutine run until it waits. What is runnable now has run after one
+// yield; each of them may have made others runnable.
 inline void let_others_run() {
   for (int i = 0; i < 100; ++i) weft::yield();
 }

@@ -15,6 +15,7 @@ auto in_one_slice(F f, const char* file = __builtin_FILE(), int line = __builtin
     return s.slices_ended + s.preempted_running + s.preempted_blocked + s.redistributed;
   };
   for (hang_limit limit(file, line);; limit.check()) {
+    weft::yield();  // sysmon may have asked already
     const auto before = interruptions();
     auto result = f();
     if (interruptions() == before) return result;

@@ -57,7 +57,7 @@ class scenario {
   scenario& operator=(const scenario&) = delete;
 
   outcome run(const environment& extra = {},
-              std::chrono::seconds limit = std::chrono::seconds(under_sanitizer ? 240 : 60)) const;
+              std::chrono::seconds limit = std::chrono::seconds(under_sanitizer ? 240 : 180)) const;
 
   // In the child: runs the scenario that the environment names. False: this is no child.
   static bool run_named_one() {

@@ -15,13 +15,15 @@ extern "C" [[gnu::noinline]] void everybody_waits() {
 }
 
 int main() {
-  weft::run([] {
-    weft::chan<int> c;
-    const auto parks = weft::runtime::read_sched_stats().parks;
-    for (int i = 0; i < 2; ++i) weft::go([=] { wait_in_a_function(c); });
-    weft::go({.name = "sleepy"}, [] { weft::sleep_for(std::chrono::hours(1)); });
-    weft::go([=] { weft::async([=] { wait_in_a_function(c); }).get(); });  // on the stack of who waits for it
-    while (weft::runtime::read_sched_stats().parks < parks + 4) weft::yield();
-    everybody_waits();
-  });
+  weft::run(
+      [] {
+        weft::chan<int> c;
+        const auto parks = weft::runtime::read_sched_stats().parks;
+        for (int i = 0; i < 2; ++i) weft::go([=] { wait_in_a_function(c); });
+        weft::go({.name = "sleepy"}, [] { weft::sleep_for(std::chrono::hours(1)); });
+        weft::go([=] { weft::async([=] { wait_in_a_function(c); }).get(); });  // on the stack of who waits for it
+        while (weft::runtime::read_sched_stats().parks < parks + 4) weft::yield();
+        everybody_waits();
+      },
+      {.procs = 1});  // nobody steals the last one before it is waited for
 }

@@ -72,7 +72,7 @@ void spawn_outside(int count, Body body) {
 TEST(a_goroutine_in_the_global_queue, runs_within_61_choices_while_others_yield_for_ever) {
   weft::run(
       [] {
-        yielders busy(5);
+        yielders busy(30);  // more than slices end meanwhile, even here: the ring is never empty
         for (int round = 0; round < 20; ++round) {
           const std::uint64_t ticks = read_sched_stats().global_ticks;
           std::atomic<std::uint32_t> ran_at = 0;
@@ -92,7 +92,7 @@ TEST(goroutines_in_the_global_queue, come_one_by_one_in_their_order_while_others
   constexpr int count = 10;
   weft::run(
       [] {
-        yielders busy(5);
+        yielders busy(30);
         std::vector<int> order;
         std::vector<std::uint32_t> when;
         std::atomic<int> ran = 0;

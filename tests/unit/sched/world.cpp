@@ -44,6 +44,16 @@ struct tally {
   bool all_ended() const { return ended == spawned; }
 };
 
+// Until the last of them is not only at its end but gone.
+void finish(const tally& t) {
+  weft::run(
+      [&] {
+        test::await([&] { return t.all_ended(); });
+        test::await_solitude();
+      },
+      {.procs = 2});
+}
+
 // ---- what a stop leaves behind --------------------------------------------------------------------------------------
 
 TEST(a_stopped_world, has_every_p_and_no_spinner) {
@@ -88,10 +98,11 @@ TEST(goroutines_that_a_run_leaves_behind, go_on_in_the_next_with_any_number_of_p
         },
         {.procs = procs});
     const int at_the_stop = t.ended;
-    EXPECT_TRUE(test::stays_false(std::chrono::milliseconds(2), [&] { return t.ended != at_the_stop; }))
+    // (One that was on its way to its next call into weft, on each P, may come to its end.)
+    EXPECT_TRUE(test::stays_false(std::chrono::milliseconds(10), [&] { return t.ended > at_the_stop + procs; }))
         << "a goroutine was scheduled in a stopped world";
   }
-  weft::run([&] { test::await([&] { return t.all_ended(); }); }, {.procs = 2});
+  finish(t);
   EXPECT_EQ(num_goroutine(), 0u);
 }
 
@@ -284,7 +295,7 @@ TEST(goroutines_that_plain_threads_spawn_during_a_stop, are_not_lost) {
       }
     }
   }
-  weft::run([&] { test::await([&] { return t.all_ended(); }); }, {.procs = 2});
+  finish(t);
   EXPECT_EQ(num_goroutine(), 0u);
 }
 
@@ -319,7 +330,7 @@ TEST(everything_at_once, is_not_lost) {
       }
     }
   }
-  weft::run([&] { test::await([&] { return t.all_ended(); }); }, {.procs = 2});
+  finish(t);
   EXPECT_EQ(num_goroutine(), 0u);
   const auto stats = read_sched_stats();
   EXPECT_EQ(stats.goroutines_created, stats.goroutines_finished);
