@@ -28,11 +28,11 @@ TEST(ten_million_goroutines, are_spawned_by_one_and_all_run) {
 
 TEST(ten_million_goroutines, run_on_one_p) {
   constexpr std::size_t count = test::scaled(10'000'000, 300'000, 100'000);
-  std::size_t ran = 0;  // not atomic: one P is one after the other
+  std::atomic<std::size_t> ran = 0;
   weft::run(
       [&] {
-        for (std::size_t i = 0; i < count; ++i) weft::go([&ran] { ++ran; });
-        test::await([&] { return ran == count; });
+        for (std::size_t i = 0; i < count; ++i) weft::go([&ran] { ran.fetch_add(1, std::memory_order_release); });
+        test::await([&] { return ran.load(std::memory_order_acquire) == count; });
       },
       {.procs = 1});
   EXPECT_EQ(ran, count);
