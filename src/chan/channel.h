@@ -83,6 +83,7 @@ class wait_queue {
     while (waiter* w = front()) {
       pop_front(*w);
       if (w->select == nullptr || w->select->claim(w->index)) return w;
+      drop(*w);
     }
     return nullptr;
   }
@@ -92,11 +93,21 @@ class wait_queue {
     while (waiter* w = front()) {
       if (w->select == nullptr || w->select->is_open()) return true;
       pop_front(*w);
+      drop(*w);
     }
     return false;
   }
 
+  // Whether `w` of a select that was claimed elsewhere has been taken out by another. If so, neither the channel nor its lock
+  // has anything to do with it any more, and the channel may be gone.
+  static bool was_dropped(waiter& w) noexcept {
+    return std::atomic_ref(w.dropped).load(std::memory_order_acquire);  // [chan.drop]
+  }
+
  private:
+  // The last touch: the select may return now. [chan.drop] release: all that happened under the lock until now
+  static void drop(waiter& w) noexcept { std::atomic_ref(w.dropped).store(true, std::memory_order_release); }
+
   waiter* set_first(waiter* w) noexcept {
     first_.store(w, std::memory_order_release);
     return w;

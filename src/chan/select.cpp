@@ -11,8 +11,8 @@
 // When the frame of a waiting select may go: its waiters are reachable through the queues until step 4 has removed them
 // under the channels' locks. The hook of step 3 reads the frame for which channel to release next, maybe on another
 // thread, while the goroutine already runs again. It never reads it after its last release; and the goroutine cannot
-// leave step 4 before that, since the last channel in the order is either one that step 4 locks, or the one on which it
-// was woken, by somebody who had the lock after the hook.
+// leave step 4 before that, since the last channel in the order is either one that step 4 locks, or one whose lock somebody
+// else had after the hook: who woke it, or who took its waiter out on finding it claimed.
 #include <weft/detail/select_core.h>
 
 #include <bit>
@@ -84,6 +84,7 @@ void enqueue(select_state& state, std::uint32_t i) noexcept {
   s.g = state.g;
   s.select = &state;
   s.index = i;
+  s.dropped = false;
   line_of(s).push(s);
   channel& c = channel_of(s.channel);
   if (c.clock != nullptr) [[unlikely]] waiters_changed(c);
@@ -128,21 +129,25 @@ bool expire(void* argument) noexcept {
   return state.claim(state.timeout_case);
 }
 
+// Whether a case that has not won may still stand in line. Not if its channel has died while the runtime stood still, nor if
+// it was taken out by another: then the channel may be gone too.
+bool is_in_line(select_slot& s) noexcept { return s.channel != nullptr && !wait_queue::was_dropped(s); }
+
 // Leaves the lines of all cases but the winner. One lock at a time: who finds a waiter of ours meanwhile cannot claim
 // it.
 void leave_lines(const select_state& state) noexcept {
   select_slot* const slots = state.slots;
   const std::uint32_t winner = state.winner();
   machine* m = sched::enter();
-  for (std::uint32_t i = 0, end; i < state.channels; i = end) {
+  for (std::uint32_t i = 0; i < state.channels; ++i) {
+    if (slots[i].by_address == winner || !is_in_line(slots[slots[i].by_address])) continue;
     channel* c = nth_channel(slots, i);
-    for (end = i + 1; end < state.channels && nth_channel(slots, end) == c;) ++end;
-    if (c == nullptr || (end == i + 1 && slots[i].by_address == winner)) continue;
     c->lock.lock();
-    for (std::uint32_t k = i; k < end; ++k) {
-      select_slot& s = slots[slots[k].by_address];
+    for (; i < state.channels && nth_channel(slots, i) == c; ++i) {
+      select_slot& s = slots[slots[i].by_address];
       if (s.queued) line_of(s).remove(s);
     }
+    --i;
     if (c->clock != nullptr) waiters_changed(*c);
     c->lock.unlock();
   }
@@ -253,14 +258,16 @@ void release_pair(machine*, goroutine*, const gmp::after_switch& self) noexcept 
   last->lock.unlock();
 }
 
-// As leave_lines(), for the one that has not won. Its channel is locked in any case: see the head of the file.
+// As leave_lines(), for the one of two that has not won.
 void leave_line(select_slot& s) noexcept {
-  channel& c = channel_of(s.channel);
-  machine* m = sched::enter_outermost();
-  c.lock.lock();
-  if (s.queued) line_of(s).remove(s);
-  if (c.clock != nullptr) [[unlikely]] waiters_changed(c);
-  c.lock.unlock();
+  machine* m = sched::enter_outermost();  // before anything else: the runtime may stand still here, and the channel die
+  if (is_in_line(s)) [[likely]] {
+    channel& c = channel_of(s.channel);
+    c.lock.lock();
+    if (s.queued) line_of(s).remove(s);
+    if (c.clock != nullptr) [[unlikely]] waiters_changed(c);
+    c.lock.unlock();
+  }
   sched::leave_outermost(m);
 }
 

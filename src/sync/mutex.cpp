@@ -154,8 +154,8 @@ void mutex_core::hand_on_or_wake() noexcept {
 // The lock is still held, whether 1 was subtracted or not.
 void mutex_core::unlock_slow() noexcept {
   std::uint32_t w = word_.load(std::memory_order_relaxed);
-  if ((w & held) == held || (w & held) == 0) base::fatal("sync: unlock of unlocked mutex");
   for (;;) {
+    if ((w & held) == 0 || (w & held) == held) base::fatal("sync: unlock of unlocked mutex");
     if ((w & queued) != 0 && ((w & woken) == 0 || (w & starving) != 0)) return hand_on_or_wake();
     base::delay();
     // [mutex.unlock]

@@ -392,6 +392,72 @@ TEST(chan_life, a_channel_may_die_under_frozen_goroutines_that_wait_on_it) {
   weft::run([] { weft::sleep_for(std::chrono::milliseconds(50)); }, {.procs = 1});  // the timers go off
 }
 
+// A select that has won on one channel, or will, and whose other channel dies while the runtime stands still; over two
+// channels, and over three cases.
+class frozen_select : public ::testing::TestWithParam<int> {
+ protected:
+  using ints = weft::chan<int>;
+
+  // On procs 1: returns when the select waits.
+  void begin_select(ints& one, ints& other) {
+    weft::go([this, &one, &other] {
+      ints nil = nullptr;
+      won = GetParam() == 2 ? weft::select(weft::on_recv(one), weft::on_recv(other))
+                            : weft::select(weft::on_recv(one), weft::on_recv(other), weft::on_recv(nil));
+    });
+    test::let_others_run();
+  }
+  static void run_frozen() {
+    weft::run([] { test::let_others_run(); }, {.procs = 1});
+  }
+
+  std::size_t won = 99;
+};
+INSTANTIATE_TEST_SUITE_P(cases, frozen_select, ::testing::Values(2, 3));
+
+TEST_P(frozen_select, that_has_won_survives_both_its_channels) {
+  weft::run(
+      [this] {
+        ints one, other;
+        begin_select(one, other);
+        one.send(1);
+      },
+      {.procs = 1});
+  run_frozen();
+  EXPECT_EQ(won, 0u);
+}
+
+TEST_P(frozen_select, that_still_waits_survives_one_of_its_channels) {
+  ints one;
+  weft::run(
+      [this, &one] {
+        ints other;
+        begin_select(one, other);
+      },
+      {.procs = 1});
+  weft::run(
+      [&one] {
+        one.send(1);
+        test::let_others_run();
+      },
+      {.procs = 1});
+  EXPECT_EQ(won, 0u);
+}
+
+TEST_P(frozen_select, that_was_taken_out_of_a_line_by_another_survives_that_channel) {
+  ints one;
+  weft::run(
+      [this, &one] {
+        ints other;
+        begin_select(one, other);
+        one.send(1);
+        EXPECT_FALSE(other.try_send(2));  // finds the select, which has won already
+      },
+      {.procs = 1});
+  run_frozen();
+  EXPECT_EQ(won, 0u);
+}
+
 TEST(chan_life, an_iterator_keeps_the_channel_alive) {
   weft::chan<int> ch(3);
   ch.send(1);

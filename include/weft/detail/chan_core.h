@@ -74,6 +74,7 @@ struct chan_waiter {
   select_state* select;  // null: a plain send or receive
   std::uint32_t index;   // of the case, in a select
   bool queued;           // guarded by the channel's lock
+  bool dropped;          // of a select that was claimed elsewhere: taken out of the queue by another than itself
   bool delivered;        // written by the waker: false: the channel was closed
 };
 
