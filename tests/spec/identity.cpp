@@ -109,7 +109,7 @@ TEST(yield, returns_when_nobody_else_wants_to_run) {
 
 TEST(yield, lets_every_other_goroutine_run) {
   for (const int procs : {1, 2, 8}) {
-    constexpr int count = 1000;
+    constexpr int count = static_cast<int>(test::scaled(1000, 1000, 300));
     std::atomic<int> arrived = 0;
     std::atomic<int> left = 0;
     weft::run(

@@ -12,6 +12,7 @@
 
 #include "sched/scheduler.h"
 #include "support/await.h"
+#include "support/build.h"
 
 namespace {
 
@@ -125,7 +126,7 @@ TEST_F(an_idle_runtime, uses_no_cpu_while_a_timer_is_far_away) {
 // ---- what going to sleep and waking up looks like -------------------------------------------------------------------
 
 TEST_F(an_idle_runtime, comes_to_rest_after_every_burst) {
-  for (int burst = 0; burst < 20; ++burst) {
+  for (std::size_t burst = 0; burst < test::scaled(20, 20, 8); ++burst) {
     work_for_a_while();
     await_idleness();
     EXPECT_EQ(sched.global_size, 0u);
