@@ -105,7 +105,7 @@ bool wait_to_recv(channel& c, machine* m, void* to) noexcept {
 // With the lock held: not through the ring.
 [[gnu::noinline]] void send_past_ring(channel& c, machine* m, void* value) {
   waiter* peer = c.receivers.front();
-  if (c.ops == nullptr && claims(peer)) return hand_over(c, m, peer, value);
+  if (c.ops == nullptr && peer != nullptr && claims(*peer)) return hand_over(c, m, peer, value);
   if (peer == nullptr && c.count.load(std::memory_order_relaxed) == c.capacity && !c.closed.load(std::memory_order_relaxed)) {
     return wait_to_send(c, m, value);
   }
@@ -114,7 +114,7 @@ bool wait_to_recv(channel& c, machine* m, void* to) noexcept {
 
 [[gnu::noinline]] bool recv_past_ring(channel& c, machine* m, void* to) noexcept {
   waiter* peer = c.senders.front();
-  if (c.ops == nullptr && c.capacity == 0 && claims(peer)) {
+  if (c.ops == nullptr && c.capacity == 0 && peer != nullptr && claims(*peer)) {
     take_over(c, m, peer, to);
     return true;
   }

@@ -52,6 +52,9 @@ using detail::goroutine;
 using waiter = detail::chan_waiter;
 using sched::machine;
 
+// Whether a waiter that is first in its queue is the caller's now. If its select has been claimed elsewhere, it is not.
+inline bool claims(waiter& first) noexcept { return first.select == nullptr || first.select->claim(first.index); }
+
 class wait_queue {
  public:
   // A hint without the lock.
@@ -82,7 +85,7 @@ class wait_queue {
   waiter* take() noexcept {
     while (waiter* w = front()) {
       pop_front(*w);
-      if (w->select == nullptr || w->select->claim(w->index)) return w;
+      if (claims(*w)) return w;
       drop(*w);
     }
     return nullptr;
@@ -338,11 +341,6 @@ void move_out(channel& c, void* to, const transfer& t);
 }
 
 // ---- the usual cases of goroutines, whole; with the lock held, in the outermost section, both of which end ----
-
-// Whether the first in a queue is there and the caller's now. If its select has been claimed elsewhere, it is not.
-inline bool claims(waiter* first) noexcept {
-  return first != nullptr && (first->select == nullptr || first->select->claim(first->index));
-}
 
 // Bits, from one frame to the other: `peer` is the first in its queue, and claimed.
 [[gnu::always_inline]] inline void hand_over(channel& c, machine* m, waiter* peer, const void* value) noexcept {

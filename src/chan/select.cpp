@@ -133,23 +133,23 @@ bool expire(void* argument) noexcept {
 // it was taken out by another: then the channel may be gone too.
 bool is_in_line(select_slot& s) noexcept { return s.channel != nullptr && !wait_queue::was_dropped(s); }
 
+// In a section, in which its channel cannot die; it may have before.
+void leave_line(select_slot& s) noexcept {
+  if (!is_in_line(s)) [[unlikely]] return;
+  channel& c = channel_of(s.channel);
+  c.lock.lock();
+  if (s.queued) line_of(s).remove(s);
+  if (c.clock != nullptr) [[unlikely]] waiters_changed(c);
+  c.lock.unlock();
+}
+
 // Leaves the lines of all cases but the winner. One lock at a time: who finds a waiter of ours meanwhile cannot claim
 // it.
 void leave_lines(const select_state& state) noexcept {
-  select_slot* const slots = state.slots;
   const std::uint32_t winner = state.winner();
   machine* m = sched::enter();
   for (std::uint32_t i = 0; i < state.channels; ++i) {
-    if (slots[i].by_address == winner || !is_in_line(slots[slots[i].by_address])) continue;
-    channel* c = nth_channel(slots, i);
-    c->lock.lock();
-    for (; i < state.channels && nth_channel(slots, i) == c; ++i) {
-      select_slot& s = slots[slots[i].by_address];
-      if (s.queued) line_of(s).remove(s);
-    }
-    --i;
-    if (c->clock != nullptr) waiters_changed(*c);
-    c->lock.unlock();
+    if (const std::uint32_t k = state.slots[i].by_address; k != winner) leave_line(state.slots[k]);
   }
   if (m != nullptr) sched::leave(m);
 }
@@ -258,19 +258,6 @@ void release_pair(machine*, goroutine*, const gmp::after_switch& self) noexcept 
   last->lock.unlock();
 }
 
-// As leave_lines(), for the one of two that has not won.
-void leave_line(select_slot& s) noexcept {
-  machine* m = sched::enter_outermost();  // before anything else: the runtime may stand still here, and the channel die
-  if (is_in_line(s)) [[likely]] {
-    channel& c = channel_of(s.channel);
-    c.lock.lock();
-    if (s.queued) line_of(s).remove(s);
-    if (c.clock != nullptr) [[unlikely]] waiters_changed(c);
-    c.lock.unlock();
-  }
-  sched::leave_outermost(m);
-}
-
 // A goroutine. In the outermost section, nothing is locked.
 std::size_t wait_for_pair(select_slot* slots, machine* m) {
   const bool turned = is_before(slots[1], slots[0]);
@@ -287,7 +274,9 @@ std::size_t wait_for_pair(select_slot* slots, machine* m) {
   enqueue(state, 0);
   enqueue(state, 1);
   sched::park_in_section(m, &release_pair, &state, wait_reason::select);
+  m = sched::enter_outermost();
   leave_line(slots[1 - state.winner()]);
+  sched::leave_outermost(m);
   return outcome(state);
 }
 
@@ -356,7 +345,7 @@ std::size_t wait_for_pair(select_slot* slots, machine* m) {
 [[gnu::noinline]] std::size_t recv_past_ring(select_slot* slots, std::size_t n, select_plan& plan, machine* m, std::uint32_t i) {
   channel& c = channel_of(slots[i].channel);
   waiter* peer = c.senders.front();
-  if (c.ops != nullptr || c.capacity != 0 || !claims(peer)) return do_chosen(slots, n, plan, m, i);
+  if (c.ops != nullptr || c.capacity != 0 || peer == nullptr || !claims(*peer)) return do_chosen(slots, n, plan, m, i);
   slots[i].delivered = true;
   take_over(c, m, peer, slots[i].value);
   return i;

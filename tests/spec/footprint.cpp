@@ -1,6 +1,5 @@
 // What goroutines cost in memory, and an idle runtime in time. Each claim is measured in a fresh process.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <weft/weft.h>
 
@@ -18,6 +17,7 @@
 
 #include "support/await.h"
 #include "support/build.h"
+#include "support/cpu_time.h"
 #include "support/subprocess.h"
 
 namespace {
@@ -33,13 +33,6 @@ long resident_bytes() {
   if (statm == nullptr || std::fscanf(statm, "%ld %ld", &total, &resident) != 2) std::abort();
   std::fclose(statm);
   return resident * ::sysconf(_SC_PAGESIZE);
-}
-
-std::chrono::microseconds cpu_time() {
-  rusage used;
-  ::getrusage(RUSAGE_SELF, &used);
-  return std::chrono::seconds(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-         std::chrono::microseconds(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
 // The number that the scenario printed.
@@ -220,17 +213,10 @@ TEST_F(footprint, of_idle_stacks_is_given_back_to_the_system) {
 
 constexpr long no_cpu_time = 2000;
 
-// Microseconds of CPU time in which the whole process did nothing for two seconds. The sleep is the measurement. Threads
-// that spin may take long to find their bed on a busy machine, so it is repeated; who never sleeps is found out all the same.
+// Microseconds of CPU time in which the whole process did nothing for two seconds. The sleep is the measurement.
 long idle_cpu_time() {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  long least = std::numeric_limits<long>::max();
-  for (int i = 0; i < 5 && least > no_cpu_time; ++i) {
-    const auto before = cpu_time();
-    std::this_thread::sleep_for(std::chrono::seconds(2));
-    least = std::min<long>(least, (cpu_time() - before).count());
-  }
-  return least;
+  return test::least_cpu_time(std::chrono::seconds(2), std::chrono::microseconds(no_cpu_time), 5).count();
 }
 
 const test::scenario cpu_time_of_an_idle_runtime("cpu_time_of_an_idle_runtime", [] {

@@ -6,7 +6,6 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +23,7 @@
 
 #include "support/anywhere.h"
 #include "support/build.h"
+#include "support/cpu_time.h"
 #include "support/net.h"
 
 namespace {
@@ -455,18 +455,13 @@ TEST(tcp_idle, a_waiting_reader_holds_no_thread_and_costs_no_cpu) {
         }
         test::await_io_waits(100);
         EXPECT_LE(test::threads_without_preempted(), threads + 8);  // that of the other P, the spare, and some to spare
-        const auto used = [] {
-          rusage u{};
-          ::getrusage(RUSAGE_SELF, &u);
-          return u.ru_utime.tv_sec * 1'000'000 + u.ru_utime.tv_usec + u.ru_stime.tv_sec * 1'000'000 + u.ru_stime.tv_usec;
-        };
         // On a busy machine it takes some time until the last one that looks for work has gone to sleep.
         bool rests = false;
         for (int i = 0; i < 20 && !rests; ++i) {
           const auto polls = weft::runtime::read_sched_stats().netpolls;
-          const auto before = used();
+          const auto before = test::cpu_time();
           weft::sleep_for(200ms);
-          rests = (test::under_sanitizer || used() - before < 20'000) && weft::runtime::read_sched_stats().netpolls - polls < 20;
+          rests = (test::under_sanitizer || test::cpu_time() - before < 20ms) && weft::runtime::read_sched_stats().netpolls - polls < 20;
         }
         EXPECT_TRUE(rests);
         outs.clear();

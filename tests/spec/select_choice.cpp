@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -19,6 +18,7 @@
 
 #include "support/build.h"
 #include "support/chan_places.h"
+#include "support/uniform.h"
 
 namespace {
 
@@ -27,18 +27,7 @@ using namespace std::chrono_literals;
 class select_anywhere : public test::anywhere {};
 INSTANTIATE_TEST_SUITE_P(everywhere, select_anywhere, test::all_places(), test::name_of_place);
 
-// Each of the `count` outcomes came up about as often as the others. With n draws the count of one has a standard
-// deviation below sqrt(n / count); eight of those do not happen by chance.
-void expect_uniform(const std::vector<int>& count) {
-  double n = 0;
-  for (const int c : count) n += c;
-  const double mean = n / static_cast<double>(count.size());
-  for (std::size_t i = 0; i < count.size(); ++i) {
-    EXPECT_NEAR(count[i], mean, 8 * std::sqrt(mean)) << "case " << i;
-  }
-}
-
-static constexpr int draws = test::scaled(20'000, 4'000, 4'000);
+using test::draws;
 
 TEST_P(select_anywhere, does_the_one_case_that_is_ready) {
   here([] {
@@ -76,7 +65,7 @@ TEST_P(select_anywhere, chooses_uniformly_among_ready_receives) {
       }
       ++count[weft::select(weft::on_recv(ch[0]), weft::on_recv(ch[1]), weft::on_recv(ch[2]), weft::on_recv(ch[3]))];
     }
-    expect_uniform(count);
+    test::expect_uniform(count);
   });
 }
 
@@ -93,7 +82,7 @@ TEST_P(select_anywhere, chooses_uniformly_among_neighbours_too) {
       ASSERT_LT(won, 2u);
       ++count[won];
     }
-    expect_uniform(count);
+    test::expect_uniform(count);
   });
 }
 
@@ -108,7 +97,7 @@ TEST_P(select_anywhere, chooses_uniformly_between_sending_receiving_and_a_stop_t
       if (out.size() == 1) out.recv();
       ++count[weft::select(weft::on_recv(in), weft::on_send(out, 1), weft::on_stop(stop.get_token()))];
     }
-    expect_uniform(count);
+    test::expect_uniform(count);
   });
 }
 
@@ -119,7 +108,7 @@ TEST_P(select_anywhere, chooses_uniformly_among_closed_channels) {
     b.close();
     std::vector<int> count(2);
     for (int i = 0; i < draws; ++i) ++count[weft::select(weft::on_recv(a), weft::on_recv(b))];
-    expect_uniform(count);
+    test::expect_uniform(count);
   });
 }
 
@@ -132,7 +121,7 @@ TEST_P(select_anywhere, chooses_uniformly_between_sending_0_and_1_to_the_same_ch
       ASSERT_EQ(ch.recv(), static_cast<int>(won));
       ++count[won];
     }
-    expect_uniform(count);
+    test::expect_uniform(count);
   });
 }
 
@@ -517,124 +506,6 @@ TEST_P(select_anywhere, sends_large_objects_from_a_small_stack) {
     bool same = false;
     weft::select(weft::on_recv(ch, [&](const std::optional<large>& v) { same = v->bytes.back() == 'z'; }));
     EXPECT_TRUE(same);
-  });
-}
-
-// ---- selector ----
-
-TEST_P(select_anywhere, a_selector_does_what_select_does) {
-  here([] {
-    weft::chan<int> a(1), b(1), never;
-    std::string ran;
-    weft::selector s;
-    EXPECT_EQ(s.add(weft::on_recv(never)), 0u);
-    EXPECT_EQ(s.add(weft::on_recv(a, [&](std::optional<int> v) { ran += "a" + std::to_string(*v); })), 1u);
-    EXPECT_EQ(s.add(weft::on_send(b, 7, [&] { ran += "b"; })), 2u);
-    EXPECT_EQ(s.add(weft::on_default([&] { ran += "d"; })), 3u);
-    EXPECT_EQ(s.wait(), 2u);
-    EXPECT_EQ(s.wait(), 3u);
-    a.send(1);
-    EXPECT_EQ(s.wait(), 1u);
-    EXPECT_EQ(b.recv(), 7);
-    EXPECT_EQ(s.wait(), 2u);
-    EXPECT_EQ(b.recv(), 7);
-    EXPECT_EQ(ran, "bda1b");
-  });
-}
-
-TEST_P(select_anywhere, a_selector_takes_one_default) {
-  here([] {
-    weft::selector s;
-    s.add(weft::on_default());
-    EXPECT_THROW(s.add(weft::on_default([] {})), std::logic_error);
-    EXPECT_EQ(s.wait(), 0u);
-  });
-}
-
-TEST_P(select_anywhere, a_selector_keeps_its_channels_handlers_and_values) {
-  here([] {
-    weft::recv_chan<std::string> out;
-    weft::selector s;
-    int calls = 0;
-    {
-      weft::chan<std::string> ch(2);
-      out = ch;
-      std::string value(100, 'x');
-      const auto handler = [&calls] { ++calls; };
-      s.add(weft::on_send(ch, std::move(value), handler));
-    }
-    s.wait();
-    s.wait();
-    EXPECT_EQ(calls, 2);
-    EXPECT_EQ(out.recv(), std::string(100, 'x'));
-    EXPECT_EQ(out.recv(), std::string(100, 'x'));  // sent again
-  });
-}
-
-TEST_P(select_anywhere, a_selector_sends_a_move_only_value_once) {
-  here([] {
-    weft::chan<std::unique_ptr<int>> ch(2);
-    weft::selector s;
-    s.add(weft::on_send(ch, std::make_unique<int>(3)));
-    s.add(weft::on_timeout(0s));
-    EXPECT_EQ(s.wait(), 0u);
-    EXPECT_EQ(s.wait(), 1u);
-    EXPECT_EQ(**ch.recv(), 3);
-    EXPECT_EQ(ch.size(), 0u);
-  });
-}
-
-TEST_P(select_anywhere, a_selector_may_have_thousands_of_cases) {
-  static constexpr int n = test::scaled(3000, 2000, 1000);
-  here([] {
-    std::vector<weft::chan<int>> all;
-    weft::selector s;
-    int last = -1;
-    for (int i = 0; i < n; ++i) {
-      all.emplace_back();
-      s.add(weft::on_recv(all.back(), [&last](std::optional<int> v) { last = *v; }));
-    }
-    for (int round = 0; round < 20; ++round) {
-      const int i = (round * 1237) % n;
-      weft::go([ch = all[static_cast<std::size_t>(i)], i] { ch.send(i); });
-      EXPECT_EQ(s.wait(), static_cast<std::size_t>(i));
-      EXPECT_EQ(last, i);
-    }
-    for (const auto& ch : all) ASSERT_FALSE(ch.try_send(1));  // nobody stands in line any more
-  });
-}
-
-TEST_P(select_anywhere, a_selector_is_uniform_too) {
-  here([] {
-    std::vector<weft::chan<int>> ch;
-    weft::selector s;
-    for (int i = 0; i < 20; ++i) {
-      ch.emplace_back(1);
-      s.add(weft::on_recv(ch.back()));
-    }
-    std::vector<int> count(20);
-    for (int i = 0; i < draws; ++i) {
-      for (const auto& c : ch) {
-        if (c.size() == 0) c.send(0);
-      }
-      ++count[s.wait()];
-    }
-    expect_uniform(count);
-  });
-}
-
-TEST_P(select_anywhere, a_selector_may_grow_between_waits_and_in_a_handler) {
-  here([] {
-    weft::chan<int> ch(1);
-    weft::selector s;
-    s.add(weft::on_recv(ch, [&](std::optional<int>) {
-      for (int i = 0; i < 100; ++i) s.add(weft::on_recv(ch));
-    }));
-    ch.send(1);
-    EXPECT_EQ(s.wait(), 0u);
-    EXPECT_EQ(s.size(), 101u);
-    ch.send(1);
-    EXPECT_LT(s.wait(), 101u);
   });
 }
 

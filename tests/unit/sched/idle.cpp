@@ -1,10 +1,8 @@
 // A runtime that has nothing to do uses no CPU: its threads sleep, and nobody looks for work.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <weft/detail/event.h>
 #include <weft/weft.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -13,6 +11,7 @@
 #include "sched/scheduler.h"
 #include "support/await.h"
 #include "support/build.h"
+#include "support/cpu_time.h"
 
 namespace {
 
@@ -21,15 +20,6 @@ using weft::runtime::read_sched_stats;
 using weft::sched::sched;
 
 constexpr auto watched = 2000ms;
-
-std::chrono::microseconds cpu_time() {
-  rusage usage;
-  EXPECT_EQ(::getrusage(RUSAGE_SELF, &usage), 0);
-  const auto to_us = [](const timeval& t) {
-    return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
-  };
-  return to_us(usage.ru_utime) + to_us(usage.ru_stime);
-}
 
 // Every M is asleep, one of them maybe until the next timer; and so is sysmon.
 bool all_threads_sleep() {
@@ -44,22 +34,10 @@ void await_idleness() {
   });
 }
 
-// CPU time that is used while nothing happens. On a machine that is busy with something else, a look at the clock is dear: the
-// least of some tries.
-std::chrono::microseconds least_cpu_time() {
-  auto least = std::chrono::microseconds::max();
-  for (int i = 0; i < 4 && least >= watched / 100; ++i) {
-    const auto before = cpu_time();
-    std::this_thread::sleep_for(watched);
-    least = std::min(least, cpu_time() - before);
-  }
-  return least;
-}
-
 void expect_no_cpu_to_be_used() {
   await_idleness();
   const auto before = read_sched_stats();
-  const auto used = least_cpu_time();
+  const auto used = test::least_cpu_time(watched, watched / 100, 4);
   const auto after = read_sched_stats();
 
   EXPECT_LT(used, watched / 100) << used.count() << " us of CPU time";
@@ -136,7 +114,6 @@ TEST_F(an_idle_runtime, comes_to_rest_after_every_burst) {
 
 TEST_F(an_idle_runtime, wakes_no_crowd_for_one_goroutine) {
   work_for_a_while();
-  int crowds = 0;
   for (int i = 0; i < 20; ++i) {
     await_idleness();
     const auto before = read_sched_stats();
@@ -148,10 +125,9 @@ TEST_F(an_idle_runtime, wakes_no_crowd_for_one_goroutine) {
     // thread may be off its core for a whole slice: then the goroutine queues up once more, or sysmon misses somebody in the
     // poller, which wakes one more.
     const auto after = read_sched_stats();
-    EXPECT_LE(after.wakeups - before.wakeups, 6u);
-    crowds += after.wakeups - before.wakeups > 2 + after.preempted - before.preempted;
+    EXPECT_LE(after.wakeups - before.wakeups,
+              2 + (after.preempted - before.preempted) + (after.missed_wakes - before.missed_wakes));
   }
-  EXPECT_LT(crowds, 10);
 }
 
 }  // namespace
