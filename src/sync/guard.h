@@ -7,9 +7,10 @@
 //   [guard] taking it acquires what the former holder released: the queue.
 #pragma once
 
-#include <atomic>
-
 #include <sched.h>
+
+#include <atomic>
+#include <optional>
 
 #include "base/delay.h"
 #include "base/pause.h"
@@ -31,20 +32,28 @@ class backoff {
   int rounds_ = 0;
 };
 
-// In a section. `with_guard` makes of the word what it is to be. Returns that.
-template <class Word, class Next>
-Word take_guard(std::atomic<Word>& word, Word guard, Next with_guard) noexcept {
+// In a section. Once nobody has the guard, makes of the word what `next` says, usually with the guard. Returns that; or
+// nothing, with nothing done, if the word is not `wanted`.
+template <class Word, class Wanted, class Next>
+std::optional<Word> take_guard_if(std::atomic<Word>& word, Word guard, Wanted wanted, Next next) noexcept {
   backoff wait;
   for (;;) {
     Word w = word.load(std::memory_order_relaxed);
-    const Word next = with_guard(w);
+    if (!wanted(w)) return std::nullopt;
+    const Word changed = next(w);
     base::delay();
     if ((w & guard) == 0 &&
-        word.compare_exchange_weak(w, next, std::memory_order_acquire, std::memory_order_relaxed)) {  // [guard]
-      return next;
+        word.compare_exchange_weak(w, changed, std::memory_order_acquire, std::memory_order_relaxed)) {  // [guard]
+      return changed;
     }
     wait.pause();
   }
+}
+
+template <class Word, class Next>
+Word take_guard(std::atomic<Word>& word, Word guard, Next with_guard) noexcept {
+  return *take_guard_if(
+      word, guard, [](Word) { return true; }, with_guard);
 }
 
 template <class Word>

@@ -1,16 +1,21 @@
+#include <weft/go.h>
 #include <weft/shared_mutex.h>
 
-#include <weft/go.h>
+#include <algorithm>
+#include <memory>
+#include <new>
 
 #include "base/delay.h"
 #include "base/fatal.h"
 #include "sched/section.h"
 #include "sync/guard.h"
+#include "sync/reader_slots.h"
 #include "sync/spin.h"
 #include "sync/waiter.h"
 
 namespace weft {
 
+using detail::reader_slots;
 using detail::wait_queue;
 using detail::waiter;
 
@@ -18,32 +23,63 @@ namespace {
 
 constexpr std::int64_t starvation_ns = 1'000'000;
 
+// With more Ps than this some share a slot: a writer looks at all of them.
+constexpr int most_slots = 64;
+
+// A writer and its readers move each slot's cache line twice. That is paid back by so many reads that moved none.
+constexpr std::uint64_t reads_worth_a_slot = 8;
+
+constexpr const char* unlock_shared_of_unlocked = "sync: unlock_shared of unlocked shared_mutex";
+
+// The P that the caller is on, or was on just now; less than 0 on a plain thread.
+[[gnu::always_inline]] inline std::int32_t current_p() noexcept {
+  gmp::machine* m = gmp::current_machine();
+  return m == nullptr ? -1 : m->last_p.load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
+// Whether the word is soon without any of the bits `what`; not, once it has one of `hopeless`.
+bool shared_mutex::glance(std::uint64_t what, std::uint64_t hopeless) const noexcept {
+  const auto has = [this](std::uint64_t bits) { return (word_.load(std::memory_order_relaxed) & bits) != 0; };
+  return detail::glance([&] { return !has(what); }, [&] { return !has(hopeless); });
+}
+
 // ---- writers. `mine` is `woken` if that stands for this waiter, else 0
-// -----------------------------------------------
 
 bool shared_mutex::spin(std::uint64_t mine) noexcept {
   for (int i = 0; i < detail::spin_rounds && detail::spinning_may_help(); ++i) {
     detail::spin_one_round();
     if (try_take(mine)) return true;
-    if ((word_.load(std::memory_order_relaxed) & starving) != 0) return false;
+    if ((word_.load(std::memory_order_relaxed) & (starving | spread)) != 0) return false;
   }
   return false;
 }
 
-// True: it was free after all, and is ours. False: in the queue, and somebody who will see it holds the lock.
+// True: in the queue, and somebody who will see it holds the lock. False: it was free after all, and is ours.
 bool shared_mutex::queue_up(waiter& self, std::uint64_t mine, bool starved) noexcept {
+  if (gather()) return await_readers(self);
+  // Another writer that is inside leaves soon; one that waits does not.
+  if (mine == 0 && glance(writer, writers_queued | readers_queued | woken)) {
+    if (try_take(0)) return false;
+    if (gather()) return await_readers(self);
+  }
   sched::section section;
   wait_queue queue(writers_);
   std::uint64_t w = detail::take_guard(word_, guard);
   for (;;) {
     base::delay();
+    if ((w & spread) != 0) {  // nobody would see us; and with `spread` nothing can be `mine`
+      detail::release_guard(word_, guard, [](std::uint64_t now) { return now; });
+      if (gather()) return await_readers(self);
+      w = detail::take_guard(word_, guard);
+      continue;
+    }
     if (is_free(w)) {
       // [shared_mutex.unlock], [guard]
       if (word_.compare_exchange_weak(w, (w | writer) & ~(guard | mine), std::memory_order_acq_rel,
                                       std::memory_order_relaxed)) {
-        return true;
+        return false;
       }
       continue;
     }
@@ -55,7 +91,7 @@ bool shared_mutex::queue_up(waiter& self, std::uint64_t mine, bool starved) noex
     }
     const std::uint64_t next = (w & ~(guard | mine)) | writers_queued | (starved ? starving : 0);
     if (word_.compare_exchange_strong(w, next, std::memory_order_release, std::memory_order_relaxed))
-      return false;  // [guard]
+      return true;  // [guard]
     queue.remove(self);
   }
 }
@@ -66,7 +102,7 @@ void shared_mutex::lock_slow() noexcept {
   std::uint64_t mine = 0;
   for (bool starved = false;;) {
     waiter self;
-    if (queue_up(self, mine, starved)) return;
+    if (!queue_up(self, mine, starved)) return;
     self.parker.park(detail::wait_reason::rwmutex_lock);
     starved = detail::now_ns() - since >= starvation_ns;
     if (self.granted) {
@@ -78,19 +114,17 @@ void shared_mutex::lock_slow() noexcept {
   }
 }
 
-// A writer leaves, and somebody waits: all readers that do, else the first writer.
+// A writer leaves, and somebody waits. Readers come before the next writer. If no writer waits they are only woken, but
+// for those who insist: were the lock given to them all, then the next writer, and behind it everybody else, would have
+// to wait until each of them has had its turn to run, and so it would go on.
 void shared_mutex::let_next_in() noexcept {
   sched::section section;
   wait_queue writers(writers_);
-  wait_queue readers(readers_);
   detail::wake_list next;
-  std::uint64_t admitted = 0;
   std::uint64_t w = detail::take_guard(word_, guard) & ~guard;
-  while (waiter* r = readers.pop()) {
-    next.add(*r);
-    admitted += reader;
-  }
-  if (admitted != 0) {
+  const bool to_compete = (w & (writers_queued | woken)) == 0;
+  const std::uint64_t admitted = unlink_readers(next, to_compete);
+  if (to_compete || admitted != 0) {
     w = (w & ~(writer | readers_queued)) + admitted;
   } else {
     waiter* first = writers.pop();
@@ -110,6 +144,11 @@ void shared_mutex::unlock_slow() noexcept {
     if ((w & writer) == 0) base::fatal("sync: unlock of unlocked shared_mutex");
     const bool writer_is_due = (w & writers_queued) != 0 && ((w & woken) == 0 || (w & starving) != 0);
     if ((w & readers_queued) != 0 || writer_is_due) return let_next_in();
+    if (is_crowded(w) && (w & woken) == 0 && slots_.load(std::memory_order_relaxed) != nullptr) {
+      if (spread_out_and_unlock()) return;
+      w = word_.load(std::memory_order_relaxed);
+      continue;
+    }
     base::delay();
     // [shared_mutex.unlock]
     if (word_.compare_exchange_weak(w, w & ~writer, std::memory_order_release, std::memory_order_relaxed)) break;
@@ -119,7 +158,66 @@ void shared_mutex::unlock_slow() noexcept {
 }
 
 // ---- readers
-// ---------------------------------------------------------------------------------------------------------
+
+constexpr std::uint64_t shared_mutex::crowd_changed(std::uint64_t w, int by) noexcept {
+  const int now = static_cast<int>((w & crowd) / crowd_one);
+  return (w & ~crowd) | static_cast<std::uint64_t>(std::clamp(now + by, 0, 15)) * crowd_one;
+}
+
+// In a section, with the guard. Returns what those add to the word to whom the lock is given: all but who are
+// `to_compete`.
+std::uint64_t shared_mutex::unlink_readers(detail::wake_list& to_wake, bool to_compete) noexcept {
+  wait_queue readers(readers_);
+  std::uint64_t admitted = 0;
+  while (waiter* r = readers.pop()) {
+    to_wake.add(*r);
+    r->granted = r->insists || !to_compete;
+    if (r->granted) admitted += reader;
+  }
+  return admitted;
+}
+
+// The slots, if they seem to be open and one is the caller's.
+[[gnu::always_inline]] inline reader_slots* shared_mutex::open_slots(std::int32_t p) const noexcept {
+  return (word_.load(std::memory_order_relaxed) & spread) != 0 && p >= 0 ? slots_.load(std::memory_order_acquire)
+                                                                         : nullptr;
+}
+
+// True: may read. False: not so.
+[[gnu::always_inline]] inline bool shared_mutex::enter_slot() noexcept {
+  const std::int32_t p = current_p();
+  reader_slots* slots = open_slots(p);
+  if (slots == nullptr || !slots->enter(p)) return false;
+  base::delay();
+  if ((word_.load(std::memory_order_acquire) & spread) != 0) [[likely]]  // [shared_mutex.unlock]
+    return true;
+  unlock_shared();
+  return false;
+}
+
+// True: has left. False: not so.
+[[gnu::always_inline]] inline bool shared_mutex::leave_slot() noexcept {
+  const std::int32_t p = current_p();
+  reader_slots* slots = open_slots(p);
+  return slots != nullptr && slots->leave(p);
+}
+
+// By the word. True: may read.
+bool shared_mutex::count_in() noexcept {
+  std::uint64_t w = word_.load(std::memory_order_relaxed);
+  bool crowded = false;
+  for (;;) {
+    if ((w & holds_back_readers) != 0) return false;
+    const std::uint64_t next = crowd_changed(w + reader, crowded ? 2 : -1);
+    base::delay();
+    // [shared_mutex.unlock]
+    if (word_.compare_exchange_strong(w, next, std::memory_order_acquire, std::memory_order_relaxed)) {
+      if (crowded && is_crowded(next) && (next & spread) == 0 && current_p() >= 0) spread_out();
+      return true;
+    }
+    crowded = true;
+  }
+}
 
 // True: may read. False: in the queue.
 bool shared_mutex::queue_up_shared(waiter& self) noexcept {
@@ -142,25 +240,52 @@ bool shared_mutex::queue_up_shared(waiter& self) noexcept {
   }
 }
 
+bool shared_mutex::try_lock_shared_slow() noexcept { return enter_slot() || count_in(); }
+
 void shared_mutex::lock_shared_slow() noexcept {
-  for (int i = 0; i < detail::spin_rounds && detail::spinning_may_help(); ++i) {
-    detail::spin_one_round();
-    if (try_lock_shared()) return;
-    if ((word_.load(std::memory_order_relaxed) & (writers_queued | readers_queued)) != 0) break;
+  if (!enter_slot()) lock_shared_by_word();
+}
+
+void shared_mutex::lock_shared_by_word() noexcept {
+  if (count_in()) return;
+  for (std::int64_t since = 0;;) {
+    if (glance(holds_back_readers, holds_back_readers & ~writer) && try_lock_shared_slow()) return;
+    waiter self;
+    const std::int64_t now = detail::now_ns();
+    if (since == 0) since = now;
+    self.insists = now - since >= starvation_ns;
+    if (queue_up_shared(self)) return;
+    self.parker.park(detail::wait_reason::rwmutex_rlock);
+    if (self.granted || try_lock_shared_slow()) return;
   }
-  waiter self;
-  if (!queue_up_shared(self)) self.parker.park(detail::wait_reason::rwmutex_rlock);
+}
+
+void shared_mutex::unlock_shared_slow() noexcept {
+  if (!leave_slot()) count_out();
+}
+
+// By the word.
+void shared_mutex::count_out() noexcept {
+  // acquire: who has made the count too low has seen the slots, so check_count() does too
+  std::uint64_t w = word_.load(std::memory_order_acquire);
+  while (!last_of_readers_and_awaited(w)) {
+    check_count(w);
+    base::delay();
+    // [shared_mutex.unlock]
+    if (word_.compare_exchange_weak(w, w - reader, std::memory_order_release, std::memory_order_acquire)) return;
+  }
+  count_out_as_last();
 }
 
 // The last reader leaves, and a writer waits: it gets the lock.
-void shared_mutex::unlock_shared_slow() noexcept {
+void shared_mutex::count_out_as_last() noexcept {
   sched::section section;
   wait_queue writers(writers_);
   std::uint64_t w = detail::take_guard(word_, guard);
-  if (w < reader) base::fatal("sync: unlock_shared of unlocked shared_mutex");
   // With the guard held no writer comes or goes, and with the bits above no reader comes; but one may have before.
   waiter* first = nullptr;
   for (;;) {
+    check_count(w);
     std::uint64_t next = (w - reader) & ~guard;
     if (last_of_readers_and_awaited(w)) {
       if (first == nullptr) first = writers.pop();
@@ -173,5 +298,110 @@ void shared_mutex::unlock_shared_slow() noexcept {
   }
   if (first != nullptr) first->parker.wake();
 }
+
+// A reader is about to leave by the word `w`.
+void shared_mutex::check_count(std::uint64_t w) const noexcept {
+  if (has_readers(w) || (!is_settled(w) && slots_.load(std::memory_order_relaxed) != nullptr)) return;
+  base::fatal(unlock_shared_of_unlocked);
+}
+
+// ---- readers that spread out (reader_slots.h)
+
+// By a reader, who holds the lock and has seen a crowd.
+void shared_mutex::spread_out() noexcept {
+  reader_slots* slots = slots_.load(std::memory_order_acquire);
+  if (slots == nullptr) {
+    std::unique_ptr<reader_slots> fresh;
+    try {
+      fresh = std::make_unique<reader_slots>(
+          static_cast<std::size_t>(std::clamp(sched::sched.procs.load(std::memory_order_relaxed), 1, most_slots)));
+    } catch (const std::bad_alloc&) {
+      return;
+    }
+    if (slots_.compare_exchange_strong(slots, fresh.get(), std::memory_order_acq_rel)) slots = fresh.release();
+  }
+  sched::section section;
+  // If no writer is on its way, then none is inside, and because of this reader none will be until there is `spread`.
+  const auto possible = detail::take_guard_if(
+      word_, guard, [](std::uint64_t w) { return (w & (holds_back_readers | spread)) == 0; },
+      [](std::uint64_t w) { return w | guard | spread; });
+  if (!possible) return;
+  slots->open();
+  detail::release_guard(word_, guard, [](std::uint64_t now) { return now; });
+}
+
+// By a writer, who holds the lock and need not spread them if somebody waits; then it is false, and nothing has
+// happened.
+bool shared_mutex::spread_out_and_unlock() noexcept {
+  sched::section section;
+  const bool possible = (detail::take_guard(word_, guard) & (writers_queued | readers_queued | woken)) == 0;
+  reader_slots* slots = slots_.load(std::memory_order_relaxed);
+  const int by = slots->entries() >= reads_worth_a_slot * slots->count() ? 4 : -4;
+  if (possible) slots->open();
+  detail::release_guard(word_, guard, [possible, by](std::uint64_t now) {  // [shared_mutex.unlock]
+    return possible ? crowd_changed((now & ~writer) | spread, by) : now;
+  });
+  return possible;
+}
+
+// True: `writer` is the caller's, and the readers that are still inside are all counted in the word. False: they had
+// not spread out.
+bool shared_mutex::gather() noexcept {
+  if ((word_.load(std::memory_order_relaxed) & spread) == 0) return false;
+  sched::section section;  // all wait for us meanwhile
+  // Not with another's guard: that may be opening the slots.
+  const auto ours = detail::take_guard_if(
+      word_, guard, [](std::uint64_t w) { return (w & spread) != 0; },
+      [](std::uint64_t w) { return (w & ~spread) | writer; });
+  if (!ours) return false;
+  reader_slots* slots = slots_.load(std::memory_order_relaxed);
+  const std::int64_t readers = slots->close();
+  if (readers != 0 || has_readers(word_.load(std::memory_order_acquire))) {
+    const std::uint64_t change = static_cast<std::uint64_t>(readers) * reader;
+    // [shared_mutex.unlock] acquire: of readers that left by the word
+    const std::uint64_t settled = word_.fetch_add(change, std::memory_order_acquire) + change;
+    if (static_cast<std::int64_t>(settled) < 0) base::fatal(unlock_shared_of_unlocked);
+  }
+  return true;
+}
+
+// After gather(). False: no reader is left, the lock is ours. True: in the queue, where the last reader will see it.
+bool shared_mutex::await_readers(waiter& self) noexcept {
+  // [shared_mutex.unlock]
+  const auto readers_are_gone = [this] { return !has_readers(word_.load(std::memory_order_acquire)); };
+  if (readers_are_gone() || detail::glance(readers_are_gone, [] { return true; })) return false;
+  sched::section section;
+  wait_queue queue(writers_);
+  std::uint64_t w = detail::take_guard(word_, guard);
+  for (;;) {
+    base::delay();
+    const bool wait = has_readers(w);
+    if (wait) queue.push_front(self);
+    const std::uint64_t next = wait ? (w & ~(guard | writer)) | writers_queued : w & ~guard;
+    // [shared_mutex.unlock], [guard]
+    if (word_.compare_exchange_strong(w, next, std::memory_order_acq_rel, std::memory_order_relaxed)) return wait;
+    if (wait) queue.remove(self);
+  }
+}
+
+bool shared_mutex::try_lock_spread() noexcept {
+  if (!gather()) return false;
+  sched::section section;
+  detail::wake_list next;
+  std::uint64_t w = detail::take_guard(word_, guard);
+  const std::uint64_t admitted = has_readers(w) ? unlink_readers(next, false) : 0;
+  for (;;) {
+    base::delay();
+    const bool taken = !has_readers(w) && admitted == 0;
+    // [shared_mutex.unlock], [guard]
+    if (word_.compare_exchange_weak(w, taken ? w & ~guard : (w & ~(guard | writer | readers_queued)) + admitted,
+                                    std::memory_order_acq_rel, std::memory_order_relaxed)) {
+      next.wake_all();
+      return taken;
+    }
+  }
+}
+
+void shared_mutex::free_slots() noexcept { delete slots_.load(std::memory_order_relaxed); }
 
 }  // namespace weft
