@@ -37,6 +37,12 @@
 
 namespace weft::arch {
 
+#if defined(WEFT_ASAN) || defined(WEFT_TSAN)
+inline constexpr bool under_sanitizer = true;
+#else
+inline constexpr bool under_sanitizer = false;
+#endif
+
 // One per stack that computations are switched on and off: a goroutine's, and each thread's own.
 struct fiber {
 #ifdef WEFT_ASAN

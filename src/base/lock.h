@@ -73,15 +73,16 @@ class WEFT_CAPABILITY("mutex") mutex {
   const lock_rank rank_;
 };
 
+template <class Mutex>
 class WEFT_SCOPED_CAPABILITY lock_guard {
  public:
-  explicit lock_guard(mutex& m) noexcept WEFT_ACQUIRE(m) : m_(m) { m_.lock(); }
+  explicit lock_guard(Mutex& m) noexcept WEFT_ACQUIRE(m) : m_(m) { m_.lock(); }
   ~lock_guard() WEFT_RELEASE() { m_.unlock(); }
   lock_guard(const lock_guard&) = delete;
   lock_guard& operator=(const lock_guard&) = delete;
 
  private:
-  mutex& m_;
+  Mutex& m_;
 };
 
 }  // namespace weft::base

@@ -40,8 +40,8 @@
 
 #include "base/delay.h"
 #include "base/pause.h"
+#include "base/spin_lock.h"
 #include "chan/select_state.h"
-#include "chan/spin_lock.h"
 #include "sched/park_in_section.h"
 
 namespace weft::chans {
@@ -130,7 +130,7 @@ void waiters_changed(channel& c) noexcept;      // after somebody has joined or 
 void destroy_time_channel(channel& c) noexcept;
 
 struct channel : chan_core {
-  spin_lock lock;
+  base::spin_lock<base::lock_rank::wait_queue> lock;
   std::atomic<bool> closed{false};  // this and all below: written under the lock
   std::size_t head = 0;             // where the next element is taken
   std::size_t tail = 0;             // where the next element is put

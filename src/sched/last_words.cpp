@@ -181,6 +181,7 @@ idle idleness() noexcept {
   if (count_goroutines() == 0 && !sched.main_exited.load(std::memory_order_acquire)) return idle::no;
   // In the order in which a goroutine goes from hand to hand: it is taken from a timer or a descriptor, by an M or sysmon,
   // put into a queue, and run by who has a P. So it is seen in one place or the next.
+  forget_stopped_timers();
   if (next_timer() != 0 || poll::any_waiter()) return idle::no;
   base::lock_guard guard(sched.lock);
   int awake = 0;

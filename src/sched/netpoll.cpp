@@ -176,6 +176,7 @@ bool poll_network(processor* p) noexcept {
 }
 
 waited wait_for_events(machine* m, poll::events& found) noexcept {
+  forget_stopped_timers();
   if (next_timer() == 0 && !poll::any_waiter()) return waited::not_at_all;
   std::int64_t nobody = 0;
   // [timer.next], [poll.count] announce, then look again: a timer that came first meanwhile, or a plain thread that waits

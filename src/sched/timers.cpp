@@ -80,4 +80,9 @@ std::int64_t next_timer() noexcept {
   return first;
 }
 
+void forget_stopped_timers() noexcept {
+  const int procs = sched.procs.load(std::memory_order_acquire);
+  for (int i = 0; i < procs; ++i) processor_at(i)->timers.forget_stopped();
+}
+
 }  // namespace weft::sched

@@ -19,7 +19,9 @@ bool stop_timer_sync(timers::timer_node& node) noexcept;
 // On g0: runs what is due on `p`, whoever owns it. `now` is 0 until the clock had to be read. True if something ran.
 bool run_timers(processor* p, std::int64_t& now) noexcept;
 
-// The earliest deadline of all Ps; 0 if there is none.
+// The earliest deadline of all Ps, or an earlier one of a timer that was stopped; 0 if there is none.
 std::int64_t next_timer() noexcept;
+// From now on next_timer() does not count those that have been stopped: before a thread sleeps until then. Without a lock.
+void forget_stopped_timers() noexcept;
 
 }  // namespace weft::sched

@@ -11,9 +11,13 @@
 #include <weft/detail/time_channel.h>
 
 #include <new>
+#include <utility>
 
 #include <weft/detail/record.h>
 
+#include "arch/sanitizer.h"
+#include "gmp/current.h"
+#include "gmp/machine.h"
 #include "sched/lifecycle.h"
 #include "sched/timers.h"
 
@@ -25,6 +29,9 @@ using timers::timer_node;
 static_assert(sizeof(timer_node) <= sizeof(func_timer::node) && alignof(timer_node) <= 8);
 
 timer_node& node_of(func_timer* t) noexcept { return *std::launder(reinterpret_cast<timer_node*>(t->node)); }
+
+constexpr std::size_t kept_size = 128;
+constexpr bool keeps_blocks = !arch::under_sanitizer;  // which wants to see each free
 
 struct share {
   func_timer* t;
@@ -45,6 +52,25 @@ void on_timer(void* self, std::uint64_t, std::int64_t) noexcept {
 }
 
 }  // namespace
+
+// Most timers are stopped, and another one is made soon. So each M keeps one block: malloc and free would be a fifth of what
+// a timer costs. No section: who is stopped in place keeps its thread.
+void* allocate_func_timer(std::size_t size) {
+  if (size > kept_size) return ::operator new(size);
+  gmp::machine* m = gmp::current_machine();
+  if (m == nullptr || m->spare_block == nullptr) return ::operator new(kept_size);
+  return std::exchange(m->spare_block, nullptr);
+}
+
+void free_func_timer(void* p, std::size_t size) noexcept {
+  if (size > kept_size) return ::operator delete(p, size);
+  gmp::machine* m = gmp::current_machine();
+  if (keeps_blocks && m != nullptr && m->spare_block == nullptr) {
+    m->spare_block = p;
+  } else {
+    ::operator delete(p, kept_size);
+  }
+}
 
 void init_func_timer(func_timer* t) {
   sched::ensure_started();

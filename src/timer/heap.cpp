@@ -134,7 +134,9 @@ inline armed heap::arm_here(timer_node& node, const deadline& d) noexcept {
 inline bool heap::disarm(timer_node& node) noexcept {
   if (!node.pending()) return false;
   order_.remove(node);
-  publish();
+  // Most timers are stopped, and another one is set soon: next_when_ may stay, and then that one does not come first. Who
+  // reads the earlier time looks once in vain.
+  if (order_.first_when() != next_when_.load(std::memory_order_relaxed)) first_was_stopped_.store(true, std::memory_order_relaxed);
   return true;
 }
 
@@ -142,6 +144,7 @@ inline bool heap::disarm(timer_node& node) noexcept {
 inline bool heap::publish() noexcept {
   const std::int64_t now_first = order_.first_when();
   const std::int64_t was_first = next_when_.load(std::memory_order_relaxed);
+  if (first_was_stopped_.load(std::memory_order_relaxed)) first_was_stopped_.store(false, std::memory_order_relaxed);
   if (now_first == was_first) return false;
   if (now_first == 0 || (was_first != 0 && now_first > was_first)) {
     next_when_.store(now_first, std::memory_order_relaxed);  // who reads the older one looks once in vain
@@ -149,6 +152,11 @@ inline bool heap::publish() noexcept {
   }
   next_when_.store(now_first, std::memory_order_seq_cst);  // [timer.next]
   return true;
+}
+
+void heap::look_again() noexcept {
+  base::lock_guard guard(lock_);
+  publish();
 }
 
 bool heap::is_calling(const timer_node& node) const noexcept {
@@ -181,6 +189,7 @@ ran heap::run(std::int64_t now, std::uint32_t max) noexcept {
     lock_.lock();
   }
   finish(b);
+  publish();  // a callback may have stopped the first one
   return {next_when_.load(std::memory_order_relaxed), count};
 }
 

@@ -30,7 +30,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "base/lock.h"
+#include "base/spin_lock.h"
 #include "timer/node.h"
 #include "timer/order.h"
 
@@ -59,11 +59,17 @@ class heap {
   // beginning: a callback that makes its timer due again at once does not keep run() from returning.
   ran run(std::int64_t now, std::uint32_t max = std::numeric_limits<std::uint32_t>::max()) noexcept;
 
-  // The earliest deadline, 0 if there is none. Without the lock: at most one change old.
+  // The earliest deadline, or that of an earlier timer which was stopped; 0 if there is none. Without the lock: at most one
+  // change old.
   std::int64_t next_when() const noexcept { return next_when_.load(std::memory_order_seq_cst); }  // [timer.next]
-  bool empty() const noexcept { return next_when() == 0; }
+
+  // Lets next_when() forget timers that were stopped. Not for who only wants to know whether one is due: run() finds out.
+  void forget_stopped() noexcept {
+    if (first_was_stopped_.load(std::memory_order_relaxed)) look_again();
+  }
 
   std::size_t size() noexcept;
+  bool empty() noexcept { return size() == 0; }
 
   // The P is back after move_all(): timers may be added to this heap again.
   void reopen() noexcept;
@@ -113,10 +119,12 @@ class heap {
   void wait_for_calls() noexcept WEFT_REQUIRES(lock_);
   bool take_all(heap& from) noexcept WEFT_REQUIRES(lock_, from.lock_);
   bool publish() noexcept WEFT_REQUIRES(lock_);
+  void look_again() noexcept;
 
   alignas(64) std::atomic<std::int64_t> next_when_{0};  // read by every M that looks for work
+  std::atomic<bool> first_was_stopped_{false};          // written under the lock: next_when_ may be too early
 
-  alignas(64) base::mutex lock_{base::lock_rank::timers};
+  alignas(64) base::spin_lock<base::lock_rank::timers> lock_;
   bool moving_ WEFT_GUARDED_BY(lock_) = false;       // move_all waits for the calls in progress; no new ones
   heap* moved_to_ WEFT_GUARDED_BY(lock_) = nullptr;  // set: holds no timers, they go there
   batch* calls_ WEFT_GUARDED_BY(lock_) = nullptr;

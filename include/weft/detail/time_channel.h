@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <utility>
 
 namespace weft::detail {
@@ -35,6 +36,10 @@ struct func_timer {
   }
 };
 
+// Memory of a func_timer_of.
+void* allocate_func_timer(std::size_t size);
+void free_func_timer(void* p, std::size_t size) noexcept;
+
 // Before the first of the others, and after the last.
 void init_func_timer(func_timer* t);
 void deinit_func_timer(func_timer* t) noexcept;
@@ -54,6 +59,11 @@ struct func_timer_of final : func_timer {
     init_func_timer(this);
   }
   ~func_timer_of() { deinit_func_timer(this); }
+
+  static void* operator new(std::size_t size) { return allocate_func_timer(size); }
+  static void operator delete(void* p, std::size_t size) noexcept { free_func_timer(p, size); }
+  static void* operator new(std::size_t size, std::align_val_t a) { return ::operator new(size, a); }
+  static void operator delete(void* p, std::size_t size, std::align_val_t a) noexcept { ::operator delete(p, size, a); }
 
   [[no_unique_address]] F function;
 };

@@ -201,6 +201,21 @@ TEST(timer_heap, reset_moves_the_deadline_either_way_and_says_whether_one_was_re
   EXPECT_EQ(h.run(10).count, 1u);
 }
 
+TEST(timer_heap, a_first_timer_that_is_stopped_is_remembered_until_somebody_wants_to_sleep) {
+  heap h;
+  probe first, second, third;
+  EXPECT_TRUE(timers::add(h, first.node, 100).is_first);
+  timers::stop(first.node);
+  EXPECT_EQ(h.next_when(), 100);
+  EXPECT_FALSE(timers::add(h, second.node, 200).is_first) << "whoever sleeps until 100 will see it";
+  timers::stop(second.node);
+  h.forget_stopped();
+  EXPECT_EQ(h.next_when(), 0);
+  EXPECT_TRUE(timers::add(h, third.node, 300).is_first);
+  EXPECT_EQ(h.run(250).count, 0u);
+  EXPECT_EQ(h.run(300).count, 1u);
+}
+
 TEST(timer_heap, add_and_reset_say_when_the_earliest_deadline_came_down) {
   heap h;
   probe a, b;
@@ -321,6 +336,7 @@ TEST(timer_heap, move_all_moves_every_timer_and_each_finds_its_new_heap) {
   EXPECT_EQ(to.size(), 101u);
   EXPECT_EQ(to.next_when(), 100);
   EXPECT_TRUE(timers::stop(probes[0].node));
+  to.forget_stopped();
   EXPECT_EQ(to.next_when(), 101);
   timers::reset(probes[99].node, 10);
   EXPECT_EQ(to.next_when(), 10);

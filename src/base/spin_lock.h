@@ -1,6 +1,8 @@
-// A channel's lock: one word, taken by one locked instruction and released by a plain store. Held for some ten
-// instructions, by goroutines only inside a section (so the holder runs, unless the kernel has descheduled it), and
-// across the switch of a parking goroutine, whose hook releases it first thing on the other side.
+// The lock of a channel, and of a P's timers: one word, taken by one locked instruction and released by a plain store. Held
+// for some tens of instructions, by goroutines only inside a section (so the holder runs, unless the kernel has descheduled
+// it), and across the switch of a parking goroutine, whose hook releases it first thing on the other side.
+//
+//   [spin_lock] taking it acquires all that the last holder did
 #pragma once
 
 #include <sched.h>
@@ -12,46 +14,47 @@
 #include "base/lock.h"
 #include "base/pause.h"
 
-namespace weft::chans {
+namespace weft::base {
 
-class spin_lock {
+template <lock_rank Rank>
+class WEFT_CAPABILITY("mutex") spin_lock {
  public:
-  void lock() noexcept {
-    base::rank_acquired(base::lock_rank::wait_queue, false);
+  void lock() noexcept WEFT_ACQUIRE() {
+    rank_acquired(Rank, false);
     lock_another();
   }
 
   // One attempt; if it fails, lock_late() is to follow, or nothing.
-  bool try_lock() noexcept {
-    base::delay();
+  bool try_lock() noexcept WEFT_TRY_ACQUIRE(true) {
+    delay();
     std::uint32_t free = 0;
-    if (!word_.compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) return false;  // [chan.lock]
-    base::rank_acquired(base::lock_rank::wait_queue, true);
+    if (!word_.compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) return false;  // [spin_lock]
+    rank_acquired(Rank, true);
     return true;
   }
-  void lock_late() noexcept {
-    base::rank_acquired(base::lock_rank::wait_queue, false);
+  void lock_late() noexcept WEFT_ACQUIRE() {
+    rank_acquired(Rank, false);
     lock_slow();
   }
 
-  void unlock() noexcept {
-    base::rank_released(base::lock_rank::wait_queue);
+  void unlock() noexcept WEFT_RELEASE() {
+    rank_released(Rank);
     unlock_another();
   }
 
   // Of several that one thread holds at once, in the order of their addresses, the check of ranks counts only the first
   // to be taken and the last to be released.
-  void lock_another() noexcept {
-    base::delay();
+  void lock_another() noexcept WEFT_NO_LOCK_ANALYSIS {
+    delay();
     std::uint32_t free = 0;
-    // [chan.lock] acquire: sees all that the last holder did
+    // [spin_lock]
     if (!word_.compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) [[unlikely]]
       lock_slow();
   }
 
-  void unlock_another() noexcept {
-    base::delay();
-    word_.store(0, std::memory_order_release);  // [chan.lock]
+  void unlock_another() noexcept WEFT_NO_LOCK_ANALYSIS {
+    delay();
+    word_.store(0, std::memory_order_release);  // [spin_lock]
   }
 
  private:
@@ -69,7 +72,7 @@ class spin_lock {
         ::sched_yield();  // the kernel took the holder off its core
         continue;
       }
-      for (int k = 0; k < pauses; ++k) base::cpu_pause();
+      for (int k = 0; k < pauses; ++k) cpu_pause();
       pauses = pauses < 256 ? pauses * 2 : 256;
     }
   }
@@ -77,4 +80,4 @@ class spin_lock {
   std::atomic<std::uint32_t> word_{0};
 };
 
-}  // namespace weft::chans
+}  // namespace weft::base
