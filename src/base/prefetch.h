@@ -12,4 +12,13 @@ namespace weft::base {
 #endif
 }
 
+// The same, and that it will be written: takes it from other cores.
+[[gnu::always_inline]] inline void prefetch_to_write(const void* p) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(p)));
+#elif defined(__aarch64__)
+  asm volatile("prfm pstl1keep, [%0]" : : "r"(p));
+#endif
+}
+
 }  // namespace weft::base

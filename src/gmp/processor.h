@@ -22,6 +22,7 @@
 namespace weft::gmp {
 
 struct machine;
+struct record_magazine;
 
 enum class processor_state : std::uint32_t { idle, running, stopped, dead };
 
@@ -59,8 +60,8 @@ struct processor {
   bool went_deep = false;                            // a child was taken before older ones: see take_newest_child()
   std::int64_t turn_of_global = 0;                   // when the global queue had its last turn (coarse clock)
   std::uint32_t runnext_streak = 0;                  // choices in a row that came from runnext
-  std::uint32_t record_count = 0;
-  detail::record* records = nullptr;                 // free spawn records
+  record_magazine* records = nullptr;         // free spawn records (sched/records.h)
+  record_magazine* other_records = nullptr;
   std::uint32_t stack_count = 0;
   goroutine* stacks[stack_cache_size] = {};          // dead goroutines, stacks warm
   std::uint32_t long_calls = 0;                      // score: blocking calls here tend to be long

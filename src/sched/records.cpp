@@ -1,6 +1,7 @@
 #include "sched/records.h"
 
 #include <new>
+#include <utility>
 
 #include "arch/sanitizer.h"
 #include "os/memory.h"
@@ -10,90 +11,90 @@ namespace {
 
 constexpr std::size_t arena_bytes = 2 * 1024 * 1024;
 
-// Free records in chains. A chain's first record holds the link to the next chain, and the length of its own, in its
-// payload, so a whole batch changes hands in a few instructions.
-struct chain_head {
-  record* next_chain;
-  std::uint32_t length;
-};
-
-chain_head& head_of(record* r) noexcept { return *reinterpret_cast<chain_head*>(r->payload); }
-
 struct record_pool {
   base::mutex lock{base::lock_rank::records};
-  record* chains WEFT_GUARDED_BY(lock) = nullptr;
+  record_magazine* full WEFT_GUARDED_BY(lock) = nullptr;   // or at least not empty
+  record_magazine* empty WEFT_GUARDED_BY(lock) = nullptr;
   std::byte* fresh WEFT_GUARDED_BY(lock) = nullptr;
   std::byte* fresh_end WEFT_GUARDED_BY(lock) = nullptr;
-  record* singles WEFT_GUARDED_BY(lock) = nullptr;  // plain threads' own list
+  record_magazine* threads WEFT_GUARDED_BY(lock) = nullptr;  // plain threads' own
 };
 constinit record_pool pool;
 
-record* fresh_chain() noexcept WEFT_REQUIRES(pool.lock) {
-  if (pool.fresh == pool.fresh_end) {
+std::byte* carve(std::size_t bytes) noexcept WEFT_REQUIRES(pool.lock) {
+  if (static_cast<std::size_t>(pool.fresh_end - pool.fresh) < bytes) {
     pool.fresh = static_cast<std::byte*>(os::map_huge(arena_bytes));
     pool.fresh_end = pool.fresh + arena_bytes;
     arch::register_roots(pool.fresh, arena_bytes);
   }
-  record* first = nullptr;
-  // Linked so that the list hands them out in address order: the hardware prefetches ascending lines.
-  for (std::uint32_t i = record_batch; i-- > 0;) {
-    auto* r = new (pool.fresh + i * sizeof(record)) record;
-    r->link = first;
-    first = r;
-  }
-  pool.fresh += record_batch * sizeof(record);
-  head_of(first) = {nullptr, record_batch};
-  return first;
+  return std::exchange(pool.fresh, pool.fresh + bytes);
 }
 
-record* take_chain() noexcept WEFT_REQUIRES(pool.lock) {
-  record* c = pool.chains;
-  if (c == nullptr) return fresh_chain();
-  pool.chains = head_of(c).next_chain;
-  return c;
+void push(record_magazine*& list, record_magazine* m) noexcept { m->next = std::exchange(list, m); }
+
+record_magazine* take_empty() noexcept WEFT_REQUIRES(pool.lock) {
+  constexpr std::size_t bytes = (sizeof(record_magazine) + alignof(record) - 1) / alignof(record) * alignof(record);
+  if (pool.empty == nullptr) return ::new (carve(bytes)) record_magazine;
+  return std::exchange(pool.empty, pool.empty->next);
+}
+
+record_magazine* take_full() noexcept WEFT_REQUIRES(pool.lock) {
+  if (pool.full != nullptr) return std::exchange(pool.full, pool.full->next);
+  record_magazine* m = take_empty();
+  std::byte* memory = carve(record_magazine::capacity * sizeof(record));
+  // Handed out in the order of their addresses: the hardware prefetches ascending lines.
+  for (std::uint32_t i = record_magazine::capacity; i-- > 0;) {
+    m->records[m->count++] = ::new (memory + i * sizeof(record)) record;
+  }
+  return m;
+}
+
+void give_back(record_magazine* m) noexcept WEFT_REQUIRES(pool.lock) {
+  if (m != nullptr) push(m->count == 0 ? pool.empty : pool.full, m);
 }
 
 }  // namespace
 
+// A P has two magazines: so one that spawns and ends by turns does not come here each time.
 void refill_records(processor* p) noexcept {
+  std::swap(p->records, p->other_records);
+  if (p->records != nullptr && p->records->count != 0) return;
   base::lock_guard guard(pool.lock);
-  record* c = take_chain();
-  p->records = c;
-  p->record_count = head_of(c).length;
+  give_back(p->records);
+  p->records = take_full();
 }
 
-void flush_records(processor* p, std::uint32_t keep) noexcept {
-  if (p->record_count <= keep) return;
-  // The most recently used ones stay: they are warm.
-  const std::uint32_t surplus = p->record_count - keep;
-  record* chain = p->records;
-  if (keep == 0) {
-    p->records = nullptr;
-  } else {
-    record* last = p->records;
-    for (std::uint32_t i = 1; i < keep; ++i) last = static_cast<record*>(last->link);
-    chain = static_cast<record*>(last->link);
-    last->link = nullptr;
-  }
-  p->record_count = keep;
+void make_room_for_records(processor* p) noexcept {
+  std::swap(p->records, p->other_records);
+  if (p->records != nullptr && p->records->count == 0) return;
   base::lock_guard guard(pool.lock);
-  head_of(chain) = {pool.chains, surplus};
-  pool.chains = chain;
+  give_back(p->records);
+  p->records = take_empty();
+}
+
+void flush_records(processor* p) noexcept {
+  base::lock_guard guard(pool.lock);
+  give_back(std::exchange(p->records, nullptr));
+  give_back(std::exchange(p->other_records, nullptr));
 }
 
 record* take_shared_record() noexcept {
   base::lock_guard guard(pool.lock);
-  if (pool.singles == nullptr) pool.singles = take_chain();
-  record* r = pool.singles;
-  pool.singles = static_cast<record*>(r->link);
-  return r;
+  if (pool.threads == nullptr || pool.threads->count == 0) {
+    give_back(pool.threads);
+    pool.threads = take_full();
+  }
+  return pool.threads->records[--pool.threads->count];
 }
 
 void put_shared_record(record* r) noexcept {
   base::lock_guard guard(pool.lock);
   r->ops = nullptr;
-  r->link = pool.singles;
-  pool.singles = r;
+  if (pool.threads == nullptr || pool.threads->count == record_magazine::capacity) {
+    give_back(pool.threads);
+    pool.threads = take_empty();
+  }
+  pool.threads->records[pool.threads->count++] = r;
 }
 
 }  // namespace weft::sched

@@ -158,7 +158,7 @@ void start_world(int procs) noexcept {
   }
   for (int i = procs; i < before; ++i) {
     flush_stacks(processor_at(i));
-    flush_records(processor_at(i), 0);
+    flush_records(processor_at(i));
     timers::move_all(processor_at(i)->timers, processor_at(0)->timers);
   }
   {
