@@ -39,7 +39,17 @@ std::atomic<int> spreads{0};
 
 namespace {
 
-bool has_one_cpu() { return std::thread::hardware_concurrency() < 2; }
+class shared_mutex_crowd : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "readers do not meet on one CPU";
+  }
+
+  template <class F>
+  static void on_two_ps(F f) {
+    weft::run(f, {.procs = 2});
+  }
+};
 
 // Two goroutines that read at the same time, until they have spread out.
 void crowd(weft::shared_mutex& m) {
@@ -56,195 +66,172 @@ void crowd(weft::shared_mutex& m) {
   }
 }
 
-TEST(shared_mutex_crowd, a_reader_alone_needs_no_memory) {
-  weft::run(
-      [] {
-        const int before = spreads;
-        weft::shared_mutex m;
-        for (int i = 0; i < 100'000; ++i) std::shared_lock guard(m);
-        EXPECT_EQ(spreads, before);
-      },
-      {.procs = 2});
+TEST_F(shared_mutex_crowd, a_reader_alone_needs_no_memory) {
+  on_two_ps([] {
+    const int before = spreads;
+    weft::shared_mutex m;
+    for (int i = 0; i < 100'000; ++i) std::shared_lock guard(m);
+    EXPECT_EQ(spreads, before);
+  });
 }
 
-TEST(shared_mutex_crowd, memory_is_allocated_once) {
-  if (has_one_cpu()) GTEST_SKIP() << "readers do not meet on one CPU";
-  weft::run(
-      [] {
-        weft::shared_mutex m;
-        crowd(m);
-        const int after = spreads;
-        for (int i = 0; i < 1000; ++i) {
-          std::lock_guard guard(m);
-        }
-        test::crew readers;
-        for (int i = 0; i < 4; ++i) {
-          readers.goroutine([&] {
-            for (int reads = 0; reads < 20'000; ++reads) std::shared_lock guard(m);
-          });
-        }
-        readers.wait();
-        EXPECT_EQ(spreads, after);
-      },
-      {.procs = 2});
+TEST_F(shared_mutex_crowd, memory_is_allocated_once) {
+  on_two_ps([] {
+    weft::shared_mutex m;
+    crowd(m);
+    const int after = spreads;
+    for (int i = 0; i < 1000; ++i) {
+      std::lock_guard guard(m);
+    }
+    test::crew readers;
+    for (int i = 0; i < 4; ++i) {
+      readers.goroutine([&] {
+        for (int reads = 0; reads < 20'000; ++reads) std::shared_lock guard(m);
+      });
+    }
+    readers.wait();
+    EXPECT_EQ(spreads, after);
+  });
 }
 
-TEST(shared_mutex_crowd, try_locks_say_what_may_be_had) {
-  if (has_one_cpu()) GTEST_SKIP() << "readers do not meet on one CPU";
-  weft::run(
-      [] {
-        weft::shared_mutex m;
-        crowd(m);
-        m.lock_shared();
-        EXPECT_TRUE(m.try_lock_shared());
-        EXPECT_FALSE(m.try_lock());
-        EXPECT_TRUE(m.try_lock_shared());  // what a writer tried in vain is over
-        m.unlock_shared();
-        m.unlock_shared();
-        EXPECT_FALSE(m.try_lock());
-        m.unlock_shared();
-        EXPECT_TRUE(m.try_lock());
-        EXPECT_FALSE(m.try_lock_shared());
-        EXPECT_FALSE(m.try_lock());
-        m.unlock();
-      },
-      {.procs = 2});
+TEST_F(shared_mutex_crowd, try_locks_say_what_may_be_had) {
+  on_two_ps([] {
+    weft::shared_mutex m;
+    crowd(m);
+    m.lock_shared();
+    EXPECT_TRUE(m.try_lock_shared());
+    EXPECT_FALSE(m.try_lock());
+    EXPECT_TRUE(m.try_lock_shared());  // what a writer tried in vain is over
+    m.unlock_shared();
+    m.unlock_shared();
+    EXPECT_FALSE(m.try_lock());
+    m.unlock_shared();
+    EXPECT_TRUE(m.try_lock());
+    EXPECT_FALSE(m.try_lock_shared());
+    EXPECT_FALSE(m.try_lock());
+    m.unlock();
+  });
 }
 
-TEST(shared_mutex_crowd, a_writer_waits_for_a_reader_that_has_moved_to_another_p) {
-  if (has_one_cpu()) GTEST_SKIP() << "readers do not meet on one CPU";
-  weft::run(
-      [] {
-        weft::shared_mutex m;
-        crowd(m);
-        m.lock_shared();
-        test::resume_on_another_thread();
-        std::atomic<bool> written = false;
-        test::crew writer;
-        writer.goroutine([&] {
-          std::lock_guard guard(m);
-          written = true;
-        });
-        test::await([&] {  // it waits when a reader is not let in any more
-          if (!m.try_lock_shared()) return true;
-          m.unlock_shared();
-          return false;
-        });
-        EXPECT_FALSE(written);
-        m.unlock_shared();
-        writer.wait();
-        EXPECT_TRUE(written);
-      },
-      {.procs = 2});
+TEST_F(shared_mutex_crowd, a_writer_waits_for_a_reader_that_has_moved_to_another_p) {
+  on_two_ps([] {
+    weft::shared_mutex m;
+    crowd(m);
+    m.lock_shared();
+    test::resume_on_another_thread();
+    std::atomic<bool> written = false;
+    test::crew writer;
+    writer.goroutine([&] {
+      std::lock_guard guard(m);
+      written = true;
+    });
+    test::await([&] {  // it waits when a reader is not let in any more
+      if (!m.try_lock_shared()) return true;
+      m.unlock_shared();
+      return false;
+    });
+    EXPECT_FALSE(written);
+    m.unlock_shared();
+    writer.wait();
+    EXPECT_TRUE(written);
+  });
 }
 
-TEST(shared_mutex_crowd, a_reader_that_moved_leaves_nothing_behind) {
-  if (has_one_cpu()) GTEST_SKIP() << "readers do not meet on one CPU";
-  weft::run(
-      [] {
-        weft::shared_mutex m;
-        crowd(m);
-        m.lock_shared();
-        test::resume_on_another_thread();
-        m.unlock_shared();
-        EXPECT_TRUE(m.try_lock());
-        m.unlock();
-      },
-      {.procs = 2});
+TEST_F(shared_mutex_crowd, a_reader_that_moved_leaves_nothing_behind) {
+  on_two_ps([] {
+    weft::shared_mutex m;
+    crowd(m);
+    m.lock_shared();
+    test::resume_on_another_thread();
+    m.unlock_shared();
+    EXPECT_TRUE(m.try_lock());
+    m.unlock();
+  });
 }
 
-TEST(shared_mutex_crowd, plain_threads_and_goroutines_keep_each_other_out) {
-  if (has_one_cpu()) GTEST_SKIP() << "readers do not meet on one CPU";
-  weft::run(
-      [] {
-        weft::shared_mutex m;
-        crowd(m);
-        const int turns = test::under_sanitizer ? 2'000 : 20'000;
-        long a = 0, b = 0;
-        std::atomic<int> writes = 0;
-        {
-          test::crew crew;
-          for (int i = 0; i < 6; ++i) {
-            crew.either(i, [&, i] {
-              for (int turn = 1; turn <= turns; ++turn) {
-                if ((turn + i) % 50 == 0) {
-                  std::lock_guard guard(m);
-                  ++a;
-                  ++writes;
-                  ++b;
-                } else {
-                  std::shared_lock guard(m);
-                  EXPECT_EQ(a, b);
-                  if (turn % 100 == 7 && weft::in_goroutine()) weft::yield();
-                }
-              }
-            });
+TEST_F(shared_mutex_crowd, plain_threads_and_goroutines_keep_each_other_out) {
+  on_two_ps([] {
+    weft::shared_mutex m;
+    crowd(m);
+    const int turns = test::under_sanitizer ? 2'000 : 20'000;
+    long a = 0, b = 0;
+    std::atomic<int> writes = 0;
+    {
+      test::crew crew;
+      for (int i = 0; i < 6; ++i) {
+        crew.either(i, [&, i] {
+          for (int turn = 1; turn <= turns; ++turn) {
+            if ((turn + i) % 50 == 0) {
+              std::lock_guard guard(m);
+              ++a;
+              ++writes;
+              ++b;
+            } else {
+              std::shared_lock guard(m);
+              EXPECT_EQ(a, b);
+              if (turn % 100 == 7 && weft::in_goroutine()) weft::yield();
+            }
           }
-        }
-        EXPECT_EQ(a, writes);
-        EXPECT_TRUE(m.try_lock());
-        m.unlock();
-      },
-      {.procs = 2});
+        });
+      }
+    }
+    EXPECT_EQ(a, writes);
+    EXPECT_TRUE(m.try_lock());
+    m.unlock();
+  });
 }
 
 // Who leaves last destroys the lock: nobody who has left may touch it.
-TEST(shared_mutex_crowd, can_be_destroyed_as_soon_as_the_last_has_left) {
-  if (has_one_cpu()) GTEST_SKIP() << "readers do not meet on one CPU";
+TEST_F(shared_mutex_crowd, can_be_destroyed_as_soon_as_the_last_has_left) {
   struct shared_object {
     weft::shared_mutex m;
     int users = 2;  // behind m
   };
-  weft::run(
-      [] {
-        for (int i = 0; i < (test::under_sanitizer ? 100 : 1'000); ++i) {
-          auto* object = new shared_object;
-          crowd(object->m);
-          test::crew crew;
-          for (int user = 0; user < 2; ++user) {
-            crew.goroutine([object] {
-              for (int reads = 0; reads < 50; ++reads) std::shared_lock guard(object->m);
-              bool last = false;
-              {
-                std::lock_guard guard(object->m);
-                last = --object->users == 0;
-              }
-              if (last) return delete object;
-            });
+  on_two_ps([] {
+    for (int i = 0; i < (test::under_sanitizer ? 100 : 1'000); ++i) {
+      auto* object = new shared_object;
+      crowd(object->m);
+      test::crew crew;
+      for (int user = 0; user < 2; ++user) {
+        crew.goroutine([object] {
+          for (int reads = 0; reads < 50; ++reads) std::shared_lock guard(object->m);
+          bool last = false;
+          {
+            std::lock_guard guard(object->m);
+            last = --object->users == 0;
           }
-        }
-      },
-      {.procs = 2});
+          if (last) return delete object;
+        });
+      }
+    }
+  });
 }
 
 // The same with a writer that leaves to a reader.
-TEST(shared_mutex_crowd, can_be_destroyed_by_a_reader_while_the_writer_is_on_its_way_out) {
-  if (has_one_cpu()) GTEST_SKIP() << "readers do not meet on one CPU";
+TEST_F(shared_mutex_crowd, can_be_destroyed_by_a_reader_while_the_writer_is_on_its_way_out) {
   struct shared_object {
     weft::shared_mutex m;
     bool finished = false;  // behind m
   };
-  weft::run(
-      [] {
-        for (int i = 0; i < (test::under_sanitizer ? 100 : 1'000); ++i) {
-          auto* object = new shared_object;
-          crowd(object->m);
-          test::crew crew;
-          crew.goroutine([object] {
-            object->m.lock();
-            object->finished = true;
-            object->m.unlock();
-          });
-          crew.goroutine([object] {
-            for (bool finished = false; !finished;) {
-              std::shared_lock guard(object->m);
-              finished = object->finished;
-            }
-            delete object;
-          });
+  on_two_ps([] {
+    for (int i = 0; i < (test::under_sanitizer ? 100 : 1'000); ++i) {
+      auto* object = new shared_object;
+      crowd(object->m);
+      test::crew crew;
+      crew.goroutine([object] {
+        object->m.lock();
+        object->finished = true;
+        object->m.unlock();
+      });
+      crew.goroutine([object] {
+        for (bool finished = false; !finished;) {
+          std::shared_lock guard(object->m);
+          finished = object->finished;
         }
-      },
-      {.procs = 2});
+        delete object;
+      });
+    }
+  });
 }
 
 }  // namespace
