@@ -45,29 +45,21 @@ inline bool stop_requested(const select_slot& s) noexcept {
   return static_cast<stop_waiter*>(s.value)->token.stop_requested();
 }
 
-// Without locks: "no" is exact for this channel alone, "yes" is a guess.
-[[gnu::always_inline]] inline bool may_go(const select_slot& s) noexcept {
-  switch (s.kind) {
-    case case_kind::recv:
-      return s.channel != nullptr && channel_of(s.channel).may_recv();
-    case case_kind::send:
-      return s.channel != nullptr && channel_of(s.channel).may_send();
-    case case_kind::stop:
-      return stop_requested(s);
-    case case_kind::inert:
-      break;
-  }
-  return false;
-}
-
-// Cases for which may_go() needs no call.
+// Cases that can be looked at without a call: sends and receives of channels without a clock, and those of no channel.
 [[gnu::always_inline]] inline bool is_simple(const select_slot& s) noexcept {
   return s.channel != nullptr ? channel_of(s.channel).clock == nullptr : s.kind != case_kind::stop;
 }
+
+// Without locks: "no" is exact for this channel alone, "yes" is a guess.
 [[gnu::always_inline]] inline bool may_go_simply(const select_slot& s) noexcept {
   if (s.channel == nullptr) return false;
   const channel& c = channel_of(s.channel);
   return s.kind == case_kind::recv ? c.may_recv_simply() : c.may_send();
+}
+// The same for those that are not simple too.
+[[gnu::always_inline]] inline bool may_go(const select_slot& s) noexcept {
+  if (is_simple(s)) return may_go_simply(s);
+  return s.kind == case_kind::stop ? stop_requested(s) : channel_of(s.channel).may_recv();
 }
 
 // With the channel locked. A "yes" can still be spoilt by who claims the peer's select on another channel.
