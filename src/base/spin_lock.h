@@ -5,11 +5,10 @@
 //   [spin_lock] taking it acquires all that the last holder did
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 #include <cstdint>
 
+#include "base/backoff.h"
 #include "base/delay.h"
 #include "base/lock.h"
 #include "base/pause.h"
@@ -62,14 +61,16 @@ class WEFT_CAPABILITY("mutex") spin_lock {
     // Each look takes the line from who works with it. So: looks at growing intervals, in which the others get many
     // things done where they are, instead of one each in turn, with the line going to and fro.
     int pauses = 16;
-    for (int i = 0;; ++i) {
+    int looks = 30;
+    backoff descheduled(0);  // the holder
+    for (;;) {
       std::uint32_t free = 0;
       if (word_.load(std::memory_order_relaxed) == 0 &&
-          word_.compare_exchange_weak(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) {
+          word_.compare_exchange_weak(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) {  // [spin_lock]
         return;
       }
-      if (i >= 30) {
-        ::sched_yield();  // the kernel took the holder off its core
+      if (looks-- <= 0) {
+        descheduled.once();
         continue;
       }
       for (int k = 0; k < pauses; ++k) cpu_pause();

@@ -1,9 +1,7 @@
 #include "sched/parker.h"
 
-#include <sched.h>
-
+#include "base/backoff.h"
 #include "base/delay.h"
-#include "base/pause.h"
 #include "sched/park.h"
 #include "sched/section.h"
 #include "sched/timers.h"
@@ -81,12 +79,7 @@ bool parker::park_thread_until(detail::wait_reason why, std::int64_t deadline_ns
 
 void parker::await_waker() noexcept {
   // The waker is in a section: running, or descheduled by the kernel.
-  for (int i = 0; state_.load(std::memory_order_acquire) != released; ++i) {  // [parker.released]
-    if (i < 100) {
-      base::cpu_pause();
-    } else {
-      ::sched_yield();
-    }
+  for (base::backoff wait; state_.load(std::memory_order_acquire) != released; wait.once()) {  // [parker.released]
   }
 }
 

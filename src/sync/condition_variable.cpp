@@ -111,7 +111,7 @@ void condition_variable::notify(bool all) noexcept {
 }
 
 void condition_variable::await_late_waiters() noexcept {
-  for (detail::backoff wait; word_.load(std::memory_order_acquire) != 0;) wait.pause();  // [guard]
+  for (base::backoff wait; word_.load(std::memory_order_acquire) != 0;) wait.once();  // [guard]
 }
 
 // ---- stop tokens

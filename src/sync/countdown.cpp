@@ -32,7 +32,7 @@ bool countdown::commit(goroutine* g, void* argument) noexcept {
     c.head_.store(&self, std::memory_order_release);  // [countdown.wait]
     return true;
   }
-  for (backoff first;;) {
+  for (base::backoff first;;) {
     self.next = c.head_.load(std::memory_order_relaxed);
     base::delay();
     // [countdown.wait]
@@ -40,7 +40,7 @@ bool countdown::commit(goroutine* g, void* argument) noexcept {
         c.head_.compare_exchange_weak(self.next, &self, std::memory_order_release, std::memory_order_relaxed)) {
       return true;
     }
-    first.pause();
+    first.once();
   }
 }
 
@@ -69,7 +69,7 @@ bool countdown::reached(std::int64_t before, std::int64_t n) noexcept {
 
 // The list, once n records are on it (more of them come of a misuse). n becomes their number.
 countdown::record* countdown::take(std::int64_t& n) noexcept {
-  for (backoff wait;; wait.pause()) {
+  for (base::backoff wait;; wait.once()) {
     record* const first = head_.load(std::memory_order_acquire);  // [countdown.wait]
     std::int64_t found = 0;
     for (record* r = first; r != nullptr; r = r->next) ++found;

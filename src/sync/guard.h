@@ -7,36 +7,19 @@
 //   [guard] taking it acquires what the former holder released: the queue.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 #include <optional>
 
+#include "base/backoff.h"
 #include "base/delay.h"
-#include "base/pause.h"
 
 namespace weft::detail {
-
-// Waits for the guard's holder, or for another step that somebody is about to make in a section.
-class backoff {
- public:
-  void pause() noexcept {
-    if (++rounds_ < 100) {
-      base::cpu_pause();
-    } else {
-      ::sched_yield();
-    }
-  }
-
- private:
-  int rounds_ = 0;
-};
 
 // In a section. Once nobody has the guard, makes of the word what `next` says, usually with the guard. Returns that; or
 // nothing, with nothing done, if the word is not `wanted`.
 template <class Word, class Wanted, class Next>
 std::optional<Word> take_guard_if(std::atomic<Word>& word, Word guard, Wanted wanted, Next next) noexcept {
-  backoff wait;
+  base::backoff wait;  // for the holder
   for (;;) {
     Word w = word.load(std::memory_order_relaxed);
     if (!wanted(w)) return std::nullopt;
@@ -46,7 +29,7 @@ std::optional<Word> take_guard_if(std::atomic<Word>& word, Word guard, Wanted wa
         word.compare_exchange_weak(w, changed, std::memory_order_acquire, std::memory_order_relaxed)) {  // [guard]
       return changed;
     }
-    wait.pause();
+    wait.once();
   }
 }
 

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <functional>
 
-#include <sched.h>
-
+#include "base/backoff.h"
 #include "base/delay.h"
 #include "base/fatal.h"
-#include "base/pause.h"
 
 namespace weft::timers {
 namespace {
@@ -20,22 +18,6 @@ std::int64_t next_period(std::int64_t when, std::int64_t period, std::int64_t la
   if (__builtin_mul_overflow(period, 1 + lateness / period, &step)) return last_when;
   return __builtin_add_overflow(when, step, &next) ? last_when : next;
 }
-
-// A wait for the end of a callback on another thread: tens of nanoseconds, unless the kernel has taken that thread off
-// its core.
-class short_wait {
- public:
-  void once() noexcept {
-    if (++rounds_ % 64 != 0) {
-      base::cpu_pause();
-    } else {
-      ::sched_yield();
-    }
-  }
-
- private:
-  unsigned rounds_ = 0;
-};
 
 }  // namespace
 
@@ -238,7 +220,7 @@ void heap::finish(batch& b) noexcept {
 // stop_sync() looks for a running callback in the node's home only, so no node may leave while this heap calls.
 void heap::wait_for_calls() noexcept {
   moving_ = true;
-  for (short_wait wait; calls_ != nullptr;) {
+  for (base::backoff wait; calls_ != nullptr;) {
     lock_.unlock();
     wait.once();
     lock_.lock();
@@ -291,7 +273,7 @@ bool stop(timer_node& node) noexcept WEFT_NO_LOCK_ANALYSIS {
 
 bool stop_sync(timer_node& node) noexcept WEFT_NO_LOCK_ANALYSIS {
   bool stopped = false;
-  for (short_wait wait;; wait.once()) {
+  for (base::backoff wait;; wait.once()) {
     heap* home = heap::lock_home(node);
     if (home == nullptr) return false;
     stopped |= home->disarm(node);

@@ -1,0 +1,46 @@
+// A wait for something that another thread is about to do within some instructions. If it takes longer, the kernel has taken
+// that thread off its core: then this one gives up its own, and soon sleeps. Only to yield would not do. Who yields stays
+// runnable, and a kernel under load can go on choosing such threads before the one that all of them wait for.
+#pragma once
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "base/pause.h"
+
+namespace weft::base {
+
+class backoff {
+ public:
+  // With how many pauses it begins.
+  explicit backoff(int pauses = 100) noexcept : pauses_(pauses) {}
+
+  void once() noexcept {
+    if (pauses_ > 0) {
+      --pauses_;
+      cpu_pause();
+    } else if (yields_ > 0) {
+      --yields_;
+      ::sched_yield();
+    } else {
+      nap();
+    }
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] void nap() noexcept {
+    const timespec t{0, nap_ns_};
+    ::nanosleep(&t, nullptr);
+    nap_ns_ = std::min(2 * nap_ns_, longest_nap_ns);
+  }
+
+  static constexpr long longest_nap_ns = 1'000'000;
+
+  int pauses_;
+  int yields_ = 16;
+  long nap_ns_ = 20'000;
+};
+
+}  // namespace weft::base
