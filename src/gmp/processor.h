@@ -60,7 +60,7 @@ struct processor {
   bool went_deep = false;                            // a child was taken before older ones: see take_newest_child()
   std::int64_t turn_of_global = 0;                   // when the global queue had its last turn (coarse clock)
   std::uint32_t runnext_streak = 0;                  // choices in a row that came from runnext
-  record_magazine* records = nullptr;         // free spawn records (sched/records.h)
+  record_magazine* records = nullptr;                // free spawn records (sched/records.h)
   record_magazine* other_records = nullptr;
   std::uint32_t stack_count = 0;
   goroutine* stacks[stack_cache_size] = {};          // dead goroutines, stacks warm
