@@ -18,17 +18,15 @@ class wake_list;
 // were woken for it, but who has waited 1 ms is next.
 //
 // Readers that get in each other's way spread out: each P then has a counter of its own for them, and reading costs the
-// same on any number of Ps. The first time that this happens, the lock allocates a cache line a P
-// (none, if there is no memory), which it frees in the end: like other objects, a static one must not be used any more
-// by then.
+// same on any number of Ps. The first time that this happens, the lock allocates a cache line a P (if there is no memory,
+// none), which it frees in the end: like other objects, a static one must not be used any more by then.
 //
 //   word_   writer           held exclusively; or, while there are readers, by a writer that gathers them
 //           readers          how many hold it shared (from bit 16), less those whom the slots count
 //           guard            the queues are being changed (src/sync/guard.h)
 //           writers_queued, readers_queued   the queues are not empty. Changed with the guard
 //           woken            a writer was woken and is on its way; cleared by it, as it takes the lock or queues again
-//           starving         hand over to writers. Set by a writer that queues again; cleared by a writer that was
-//           handed
+//           starving         hand over to writers. Set by a writer that queues again; cleared by one that was handed
 //                            the lock, and with writers_queued
 //           spread           the slots are open. Never with `writer`, `woken` or anybody queued
 //           crowd            how much it would help if readers spread out (bits 8 to 11)

@@ -53,6 +53,16 @@ void give_back(record_magazine* m) noexcept WEFT_REQUIRES(pool.lock) {
   if (m != nullptr) push(m->count == 0 ? pool.empty : pool.full, m);
 }
 
+void exchange_for_full(record_magazine*& m) noexcept WEFT_REQUIRES(pool.lock) {
+  give_back(m);
+  m = take_full();
+}
+
+void exchange_for_empty(record_magazine*& m) noexcept WEFT_REQUIRES(pool.lock) {
+  give_back(m);
+  m = take_empty();
+}
+
 }  // namespace
 
 // A P has two magazines: so one that spawns and ends by turns does not come here each time.
@@ -60,16 +70,14 @@ void refill_records(processor* p) noexcept {
   std::swap(p->records, p->other_records);
   if (p->records != nullptr && p->records->count != 0) return;
   base::lock_guard guard(pool.lock);
-  give_back(p->records);
-  p->records = take_full();
+  exchange_for_full(p->records);
 }
 
 void make_room_for_records(processor* p) noexcept {
   std::swap(p->records, p->other_records);
   if (p->records != nullptr && p->records->count == 0) return;
   base::lock_guard guard(pool.lock);
-  give_back(p->records);
-  p->records = take_empty();
+  exchange_for_empty(p->records);
 }
 
 void flush_records(processor* p) noexcept {
@@ -80,20 +88,14 @@ void flush_records(processor* p) noexcept {
 
 record* take_shared_record() noexcept {
   base::lock_guard guard(pool.lock);
-  if (pool.threads == nullptr || pool.threads->count == 0) {
-    give_back(pool.threads);
-    pool.threads = take_full();
-  }
+  if (pool.threads == nullptr || pool.threads->count == 0) exchange_for_full(pool.threads);
   return pool.threads->records[--pool.threads->count];
 }
 
 void put_shared_record(record* r) noexcept {
   base::lock_guard guard(pool.lock);
   r->ops = nullptr;
-  if (pool.threads == nullptr || pool.threads->count == record_magazine::capacity) {
-    give_back(pool.threads);
-    pool.threads = take_empty();
-  }
+  if (pool.threads == nullptr || pool.threads->count == record_magazine::capacity) exchange_for_empty(pool.threads);
   pool.threads->records[pool.threads->count++] = r;
 }
 

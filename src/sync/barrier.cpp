@@ -43,7 +43,7 @@ bool barrier_core::queue_up(waiter& self, std::uint32_t phase) noexcept {
   const std::uint64_t w = take_guard(word_, guard);
   const bool waits = phase_of(w) == phase;  // it ends with the guard held
   if (waits) queue.push_back(self);
-  release_guard(word_, guard, [](std::uint64_t now) { return now; });
+  release_guard(word_, guard);
   return waits;
 }
 

@@ -59,4 +59,10 @@ Word release_guard(std::atomic<Word>& word, Word guard, Next next) noexcept {
   }
 }
 
+// The same with nothing else to change.
+template <class Word>
+void release_guard(std::atomic<Word>& word, Word guard) noexcept {
+  release_guard(word, guard, [](Word w) { return w; });
+}
+
 }  // namespace weft::detail

@@ -63,8 +63,8 @@ class reader_slots {
       sum += slots_[i].value.exchange(closed, std::memory_order_acquire);  // [reader_slots.leave]
     }
     // The sum of the halves is right though each may have run over: there are less than 2^30 readers.
-    const auto readers = static_cast<std::int32_t>(sum) / static_cast<std::int32_t>(one);
-    entries_ = (sum - static_cast<std::uint64_t>(std::int64_t{readers} * 2)) >> 32;
+    const std::int64_t readers = static_cast<std::int32_t>(sum) / static_cast<std::int32_t>(one);
+    entries_ = (sum - static_cast<std::uint64_t>(readers) * one) / entry;
     return readers;
   }
 

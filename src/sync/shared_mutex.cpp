@@ -1,5 +1,6 @@
-#include <weft/go.h>
 #include <weft/shared_mutex.h>
+
+#include <weft/go.h>
 
 #include <algorithm>
 #include <memory>
@@ -28,6 +29,10 @@ constexpr int most_slots = 64;
 
 // A writer and its readers move each slot's cache line twice. That is paid back by so many reads that moved none.
 constexpr std::uint64_t reads_worth_a_slot = 8;
+
+// What changes `crowd`: readers that were in each other's way, and one that was in nobody's; a writer that has seen whether it
+// was worth while to spread out.
+constexpr int met = 2, did_not_meet = -1, was_worth_it = 4, was_not_worth_it = -4;
 
 constexpr const char* unlock_shared_of_unlocked = "sync: unlock_shared of unlocked shared_mutex";
 
@@ -70,7 +75,7 @@ bool shared_mutex::queue_up(waiter& self, std::uint64_t mine, bool starved) noex
   for (;;) {
     base::delay();
     if ((w & spread) != 0) {  // nobody would see us; and with `spread` nothing can be `mine`
-      detail::release_guard(word_, guard, [](std::uint64_t now) { return now; });
+      detail::release_guard(word_, guard);
       if (gather()) return await_readers(self);
       w = detail::take_guard(word_, guard);
       continue;
@@ -161,7 +166,7 @@ void shared_mutex::unlock_slow() noexcept {
 
 constexpr std::uint64_t shared_mutex::crowd_changed(std::uint64_t w, int by) noexcept {
   const int now = static_cast<int>((w & crowd) / crowd_one);
-  return (w & ~crowd) | static_cast<std::uint64_t>(std::clamp(now + by, 0, 15)) * crowd_one;
+  return (w & ~crowd) | static_cast<std::uint64_t>(std::clamp(now + by, 0, static_cast<int>(crowd / crowd_one))) * crowd_one;
 }
 
 // In a section, with the guard. Returns what those add to the word to whom the lock is given: all but who are
@@ -208,7 +213,7 @@ bool shared_mutex::count_in() noexcept {
   bool crowded = false;
   for (;;) {
     if ((w & holds_back_readers) != 0) return false;
-    const std::uint64_t next = crowd_changed(w + reader, crowded ? 2 : -1);
+    const std::uint64_t next = crowd_changed(w + reader, crowded ? met : did_not_meet);
     base::delay();
     // [shared_mutex.unlock]
     if (word_.compare_exchange_strong(w, next, std::memory_order_acquire, std::memory_order_relaxed)) {
@@ -327,7 +332,7 @@ void shared_mutex::spread_out() noexcept {
       [](std::uint64_t w) { return w | guard | spread; });
   if (!possible) return;
   slots->open();
-  detail::release_guard(word_, guard, [](std::uint64_t now) { return now; });
+  detail::release_guard(word_, guard);
 }
 
 // By a writer, who holds the lock and need not spread them if somebody waits; then it is false, and nothing has
@@ -336,7 +341,7 @@ bool shared_mutex::spread_out_and_unlock() noexcept {
   sched::section section;
   const bool possible = (detail::take_guard(word_, guard) & (writers_queued | readers_queued | woken)) == 0;
   reader_slots* slots = slots_.load(std::memory_order_relaxed);
-  const int by = slots->entries() >= reads_worth_a_slot * slots->count() ? 4 : -4;
+  const int by = slots->entries() >= reads_worth_a_slot * slots->count() ? was_worth_it : was_not_worth_it;
   if (possible) slots->open();
   detail::release_guard(word_, guard, [possible, by](std::uint64_t now) {  // [shared_mutex.unlock]
     return possible ? crowd_changed((now & ~writer) | spread, by) : now;

@@ -18,7 +18,7 @@ struct waiter {
   waiter* next = nullptr;  // null: not linked
   waiter* prev = nullptr;
   bool granted = false;  // the waker has given it what it waits for (written before parker.wake())
-  bool insists = false;  // it was woken before and came too late
+  bool insists = false;  // it has waited for long and is not to be woken in vain
   sched::parker parker;
 
   bool linked() const noexcept { return next != nullptr; }

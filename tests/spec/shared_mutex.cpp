@@ -11,6 +11,7 @@
 
 #include "support/anywhere.h"
 #include "support/build.h"
+#include "support/shared_mutex.h"
 
 namespace {
 
@@ -47,16 +48,7 @@ TEST_P(shared_mutex, lets_all_readers_in_together) {
 TEST_P(shared_mutex, try_locks_say_what_may_be_had) {
   here([] {
     weft::shared_mutex m;
-    m.lock_shared();
-    EXPECT_TRUE(m.try_lock_shared());
-    EXPECT_FALSE(m.try_lock());
-    m.unlock_shared();
-    EXPECT_FALSE(m.try_lock());
-    m.unlock_shared();
-    EXPECT_TRUE(m.try_lock());
-    EXPECT_FALSE(m.try_lock_shared());
-    EXPECT_FALSE(m.try_lock());
-    m.unlock();
+    test::expect_that_try_locks_say_what_may_be_had(m);
   });
 }
 
@@ -71,11 +63,7 @@ TEST_P(shared_mutex, a_waiting_writer_holds_back_new_readers) {
       written = true;
       m.unlock();
     });
-    test::await([&] {  // it waits when a reader is not let in any more
-      if (!m.try_lock_shared()) return true;
-      m.unlock_shared();
-      return false;
-    });
+    test::await_waiting_writer(m);
     crew.thread([&] {
       std::shared_lock guard(m);
       EXPECT_TRUE(written.load());
