@@ -5,7 +5,7 @@
 //   - receivers wait only if count == 0, senders only if count == capacity; both at once only as waiters of the same
 //     select, which does not meet itself, or as waiters whose select has been claimed elsewhere and which are about to
 //     go
-//   - closed: nobody waits
+//   - closed: nobody waits, but those whom close() is about to wake, in a queue of their own
 // Waiters are served first come, first served. One that has been taken from its queue (and claimed, if it belongs to a
 // select) is in the hands of the taker: it stays parked, and its frame valid, until the taker calls ready(). So the
 // element is moved between the two frames without the lock.
@@ -37,6 +37,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "base/delay.h"
 #include "base/pause.h"
@@ -79,6 +80,16 @@ class wait_queue {
     set_first(w.next);
     (w.next != nullptr ? w.next->previous : last_) = nullptr;
     w.queued = false;
+  }
+
+  // All who wait in `other` come to wait here, behind those that are here.
+  void take_over(wait_queue& other) noexcept {
+    waiter* const w = other.front();
+    if (w == nullptr) return;
+    w->previous = last_;
+    (last_ != nullptr ? last_->next = w : set_first(w));
+    last_ = std::exchange(other.last_, nullptr);
+    other.set_first(nullptr);
   }
 
   // The first one that has not been claimed elsewhere; it is the caller's now.
@@ -144,6 +155,7 @@ struct channel : chan_core {
   std::uint32_t tail_lap = 0;
   std::uint32_t alignment = 0;
   time_channel* clock = nullptr;  // itself, if its values come from the clock
+  wait_queue leaving;             // closed: who waited then, until close() has woken them
 
   void* place(std::size_t i) const noexcept { return ring + i * element_size; }
   void begin_head_lap() noexcept { head = 0, ++head_lap; }

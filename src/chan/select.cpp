@@ -76,6 +76,7 @@ std::uint32_t go_if_any(select_slot* slots, std::size_t n, std::uint32_t channel
 
 wait_queue& line_of(const select_slot& s) noexcept {
   channel& c = channel_of(s.channel);
+  if (c.closed.load(std::memory_order_relaxed)) return c.leaving;
   return s.kind == case_kind::recv ? c.receivers : c.senders;
 }
 

@@ -101,6 +101,10 @@ armed heap::arm_fresh(heap* wanted, timer_node& node, const deadline& d) noexcep
 // ---- under the lock ------------------------------------------------------------------------------------------------
 
 inline armed heap::arm_here(timer_node& node, const deadline& d) noexcept {
+  if (node.stoppers_ != 0) [[unlikely]] {
+    node.refused_ = true;
+    return {false, false};
+  }
   const bool was_pending = node.pending();
   const std::int64_t when = std::max<std::int64_t>(d.when, 1);
   node.period_ = d.period;
@@ -120,6 +124,19 @@ inline bool heap::disarm(timer_node& node) noexcept {
   // reads the earlier time looks once in vain.
   if (order_.first_when() != next_when_.load(std::memory_order_relaxed)) first_was_stopped_.store(true, std::memory_order_relaxed);
   return true;
+}
+
+// For stop_sync(): whether it must wait, and look again. Until it need not, nobody can make the node pending: else a callback that
+// does so each time could begin anew between any two looks.
+bool heap::disarm_for_good(timer_node& node, bool waited, bool& stopped) noexcept {
+  stopped |= disarm(node);
+  const bool calling = is_calling(node);
+  if (calling && !waited) ++node.stoppers_;
+  if (!calling && waited) {
+    stopped |= node.refused_;
+    if (--node.stoppers_ == 0) node.refused_ = false;
+  }
+  return calling;
 }
 
 // True if the earliest deadline came down. Only then do sleepers care, and only then is the store a costly one.
@@ -273,13 +290,14 @@ bool stop(timer_node& node) noexcept WEFT_NO_LOCK_ANALYSIS {
 
 bool stop_sync(timer_node& node) noexcept WEFT_NO_LOCK_ANALYSIS {
   bool stopped = false;
+  bool waited = false;
   for (base::backoff wait;; wait.once()) {
     heap* home = heap::lock_home(node);
     if (home == nullptr) return false;
-    stopped |= home->disarm(node);
-    const bool calling = home->is_calling(node);
+    const bool waits = home->disarm_for_good(node, waited, stopped);
     home->lock_.unlock();
-    if (!calling) return stopped;
+    if (!waits) return stopped;
+    waited = true;
   }
 }
 

@@ -113,6 +113,7 @@ class heap {
   heap* better_home(heap* wanted, const timer_node& node) const noexcept WEFT_REQUIRES(lock_);
   armed arm_here(timer_node& node, const deadline& d) noexcept WEFT_REQUIRES(lock_);
   bool disarm(timer_node& node) noexcept WEFT_REQUIRES(lock_);
+  bool disarm_for_good(timer_node& node, bool waited, bool& stopped) noexcept WEFT_REQUIRES(lock_);
   void take_due(batch& b, std::int64_t now, std::size_t max) noexcept WEFT_REQUIRES(lock_);
   void finish(batch& b) noexcept WEFT_REQUIRES(lock_);
   bool is_calling(const timer_node& node) const noexcept WEFT_REQUIRES(lock_);
@@ -150,8 +151,8 @@ armed reset(timer_node& node, std::int64_t when, std::int64_t period = 0, std::u
 // to stop.
 bool stop(timer_node& node) noexcept;
 
-// As stop, and returns only when the callback is not running and will not be called. If the callback makes its node
-// pending again meanwhile, that is stopped too. Not from a callback, nor with a lock held: it may wait for a callback,
+// As stop, and returns only when the callback is not running and will not be called. If somebody makes the node pending
+// again meanwhile, the callback say, that is stopped too. Not from a callback, nor with a lock held: it may wait for a callback,
 // and for those before it in the batch. That is short, so it spins. Waits for nothing if the node is fresh or was
 // stopped in time; the goroutine that the callback of a one-shot node readied need not call it (see above).
 bool stop_sync(timer_node& node) noexcept;

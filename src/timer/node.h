@@ -16,8 +16,9 @@
 //   idle     home_ == h, slot_ == 0         in no heap; h is where it was last, and whose lock guards it
 //
 // Each transition is made by whoever holds the lock of home_ (of both homes, for move_all), except fresh's: a
-// compare-and-swap of home_ picks one of several first adds, unless there can be no other (add_fresh). home_ itself changes only under the lock of the old home:
-// lock, look again whether home_ is still the same, and the node stands still.
+// compare-and-swap of home_ picks one of several first adds, unless there can be no other (add_fresh). home_ itself
+// changes only under the lock of the old home: lock, look again whether home_ is still the same, and the node stands
+// still. While a stop_sync() waits for the callback, an idle node stays idle: adds and resets are stopped as they come.
 //
 // Whether a callback runs right now is not a state of the node but noted in the heap that calls it (heap::calls_), so
 // that nothing touches a node after its callback was entered: see heap.h on when a node may be destroyed.
@@ -60,7 +61,9 @@ class timer_node {
 
   std::atomic<heap*> home_{nullptr};
   std::atomic<std::uint32_t> slot_{0};  // written by quad_heap alone
-  std::int64_t period_ = 0;             // these two: under the lock of home_
+  std::uint16_t stoppers_ = 0;          // this and all below: under the lock of home_. stop_sync()s that wait for its callback
+  bool refused_ = false;                // it was to be made pending during those
+  std::int64_t period_ = 0;
   std::uint64_t seq_ = 0;
   const callback fn_;
   void* const arg_;

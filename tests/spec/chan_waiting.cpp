@@ -354,7 +354,7 @@ TEST_P(chan_anywhere, close_of_the_nil_channel_is_an_error) {
 }
 
 TEST_P(chan_anywhere, close_wakes_every_blocked_receiver) {
-  static constexpr int n = 50;
+  static constexpr int n = 200;
   here([] {
     weft::chan<int> ch;
     std::atomic<int> arrived = 0;
@@ -380,7 +380,7 @@ TEST_P(chan_anywhere, close_wakes_every_blocked_receiver) {
 }
 
 TEST_P(chan_anywhere, close_wakes_every_blocked_sender_with_an_error) {
-  static constexpr int n = 50;
+  static constexpr int n = 200;
   here([] {
     for (const std::size_t capacity : {0u, 1u}) {
       weft::chan<std::string> ch(capacity);
@@ -402,6 +402,48 @@ TEST_P(chan_anywhere, close_wakes_every_blocked_sender_with_an_error) {
         EXPECT_EQ(ch.recv(), "in the buffer");
       }
       EXPECT_EQ(ch.recv(), std::nullopt);
+    }
+  });
+}
+
+TEST_P(chan_anywhere, the_last_handle_may_go_while_close_wakes_the_others) {
+  static constexpr int n = 200;
+  here([] {
+    auto* const ch = new weft::chan<int>;
+    std::atomic<int> arrived = 0;
+    std::atomic<int> woken = 0;
+    for (int i = 0; i < n; ++i) {
+      weft::go([&] {
+        ++arrived;
+        EXPECT_EQ(ch->recv(), std::nullopt);
+        if (++woken == 1) delete ch;
+      });
+    }
+    test::await([&] { return arrived == n; });
+    ch->close();
+    test::await([&] { return woken == n; });
+  });
+}
+
+TEST_P(chan_anywhere, selects_leave_a_channel_by_another_way_while_close_wakes_those_who_wait) {
+  static constexpr int n = 200;
+  static constexpr int rounds = test::scaled(50, 10, 10);
+  here([] {
+    for (int round = 0; round < rounds; ++round) {
+      weft::chan<int> a, b;
+      std::atomic<int> arrived = 0;
+      std::atomic<int> woken = 0;
+      for (int i = 0; i < n; ++i) {
+        weft::go([&] {
+          ++arrived;
+          weft::select(weft::on_recv(a), weft::on_recv(b));
+          ++woken;
+        });
+      }
+      test::await([&] { return arrived == n; });
+      weft::go([b] { b.close(); });
+      a.close();
+      test::await([&] { return woken == n; });
     }
   });
 }
