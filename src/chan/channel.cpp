@@ -157,24 +157,25 @@ constexpr std::size_t round_up(std::size_t n, std::size_t alignment) noexcept {
   return (n + alignment - 1) / alignment * alignment;
 }
 
-// Some of those who leave a closed channel. There may be a million: the lock, and a section, are held for so many only, and each
-// is readied while what was read of it is still in the cache.
-struct leaving_few {
-  static constexpr int most = 64;
-  int count = 0;
-  goroutine* goroutines[most];
-
-  // Under the lock.
-  void take_from(wait_queue& queue) noexcept {
-    count = 0;
-    while (count < most) {
-      waiter* w = queue.take();
-      if (w == nullptr) return;
-      w->delivered = false;
-      goroutines[count++] = w->g;
-    }
+// Takes everybody out of the queue, into a list through `next` that ends at `tail`.
+waiter** take_all(wait_queue& queue, waiter** tail) noexcept {
+  while (waiter* w = queue.take()) {
+    w->next = nullptr;
+    w->delivered = false;
+    *tail = w;
+    tail = &w->next;
   }
-};
+  return tail;
+}
+
+// All who wait, in such a list; with the lock held. There may be a million of them, each a cache miss or two. Those that do not
+// wait in a select are nobody else's business, so that the list is as it should be.
+waiter* take_everybody(channel& c) noexcept {
+  if (!c.has_met_select) return !c.receivers.empty() ? c.receivers.detach() : c.senders.detach();
+  waiter* all = nullptr;
+  take_all(c.senders, take_all(c.receivers, &all));
+  return all;
+}
 
 // The channel dies under somebody who waits: a frozen goroutine whose handle was a reference. It must not come back to
 // it.
@@ -335,8 +336,6 @@ recv_status channel_try_recv(chan_core* core, void* to) noexcept {
 
 void channel_close(chan_core* core) {
   if (core == nullptr) throw channel_error("close of nil channel");
-  chan_ptr::retain(core);  // the first who leaves may give up the last handle
-  const chan_ptr keep(core);
   channel& c = channel_of(core);
   machine* m = sched::enter();
   c.lock.lock();
@@ -346,15 +345,12 @@ void channel_close(chan_core* core) {
   }
   c.closed.store(true, std::memory_order_release);
   c.room_for_bits = 0;
-  c.leaving.take_over(c.receivers);
-  c.leaving.take_over(c.senders);
-  for (leaving_few few;;) {
-    few.take_from(c.leaving);
-    end_section(c, m);
-    for (int i = 0; i < few.count; ++i) ready(few.goroutines[i]);
-    if (few.count < few.most) return;
-    m = sched::enter();
-    c.lock.lock();
+  waiter* woken = take_everybody(c);
+  end_section(c, m);
+  // Not in one section: that would be too long.
+  while (woken != nullptr) {
+    waiter* const w = std::exchange(woken, woken->next);
+    ready(w->g);
   }
 }
 

@@ -5,7 +5,7 @@
 //   - receivers wait only if count == 0, senders only if count == capacity; both at once only as waiters of the same
 //     select, which does not meet itself, or as waiters whose select has been claimed elsewhere and which are about to
 //     go
-//   - closed: nobody waits, but those whom close() is about to wake, in a queue of their own
+//   - closed: nobody waits
 // Waiters are served first come, first served. One that has been taken from its queue (and claimed, if it belongs to a
 // select) is in the hands of the taker: it stays parked, and its frame valid, until the taker calls ready(). So the
 // element is moved between the two frames without the lock.
@@ -82,14 +82,12 @@ class wait_queue {
     w.queued = false;
   }
 
-  // All who wait in `other` come to wait here, behind those that are here.
-  void take_over(wait_queue& other) noexcept {
-    waiter* const w = other.front();
-    if (w == nullptr) return;
-    w->previous = last_;
-    (last_ != nullptr ? last_->next = w : set_first(w));
-    last_ = std::exchange(other.last_, nullptr);
-    other.set_first(nullptr);
+  // All of them, in a list through `next`. Nobody waits in a select.
+  waiter* detach() noexcept {
+    last_ = nullptr;
+    waiter* const all = front();
+    set_first(nullptr);
+    return all;
   }
 
   // The first one that has not been claimed elsewhere; it is the caller's now.
@@ -143,6 +141,7 @@ void destroy_time_channel(channel& c) noexcept;
 struct channel : chan_core {
   base::spin_lock<base::lock_rank::wait_queue> lock;
   std::atomic<bool> closed{false};  // this and all below: written under the lock
+  bool has_met_select = false;      // one has waited here
   std::size_t head = 0;             // where the next element is taken
   std::size_t tail = 0;             // where the next element is put
   std::size_t room_for_bits = 0;    // capacity; but 0 if the elements are objects or the channel is closed
@@ -155,7 +154,6 @@ struct channel : chan_core {
   std::uint32_t tail_lap = 0;
   std::uint32_t alignment = 0;
   time_channel* clock = nullptr;  // itself, if its values come from the clock
-  wait_queue leaving;             // closed: who waited then, until close() has woken them
 
   void* place(std::size_t i) const noexcept { return ring + i * element_size; }
   void begin_head_lap() noexcept { head = 0, ++head_lap; }

@@ -76,7 +76,6 @@ std::uint32_t go_if_any(select_slot* slots, std::size_t n, std::uint32_t channel
 
 wait_queue& line_of(const select_slot& s) noexcept {
   channel& c = channel_of(s.channel);
-  if (c.closed.load(std::memory_order_relaxed)) return c.leaving;
   return s.kind == case_kind::recv ? c.receivers : c.senders;
 }
 
@@ -88,6 +87,7 @@ void enqueue(select_state& state, std::uint32_t i) noexcept {
   s.dropped = false;
   line_of(s).push(s);
   channel& c = channel_of(s.channel);
+  c.has_met_select = true;
   if (c.clock != nullptr) [[unlikely]] waiters_changed(c);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "base/backoff.h"
 #include "base/delay.h"
@@ -84,7 +85,7 @@ armed heap::arm(heap* wanted, timer_node& node, const deadline& d) noexcept WEFT
   }
 }
 
-armed heap::arm_fresh(heap* wanted, timer_node& node, const deadline& d) noexcept WEFT_NO_LOCK_ANALYSIS {
+armed heap::arm_fresh(heap* wanted, timer_node& node, std::int64_t when) noexcept WEFT_NO_LOCK_ANALYSIS {
   for (;;) {
     node.home_.store(wanted, std::memory_order_release);  // [timer.home]
     wanted->lock_.lock();
@@ -93,9 +94,10 @@ armed heap::arm_fresh(heap* wanted, timer_node& node, const deadline& d) noexcep
     wanted->lock_.unlock();
     wanted = other;
   }
-  const armed result = wanted->arm_here(node, d);
+  wanted->order_.insert(node, std::max<std::int64_t>(when, 1));
+  const bool is_first = wanted->came_down(std::max<std::int64_t>(when, 1));
   wanted->lock_.unlock();
-  return result;
+  return {false, is_first};
 }
 
 // ---- under the lock ------------------------------------------------------------------------------------------------
@@ -111,10 +113,10 @@ inline armed heap::arm_here(timer_node& node, const deadline& d) noexcept {
   node.seq_ = d.seq;
   if (was_pending) {
     order_.rekey(node, when);
-  } else {
-    order_.insert(node, when);
+    return {true, publish()};
   }
-  return {was_pending, publish()};
+  order_.insert(node, when);
+  return {false, came_down(when)};
 }
 
 inline bool heap::disarm(timer_node& node) noexcept {
@@ -122,28 +124,37 @@ inline bool heap::disarm(timer_node& node) noexcept {
   order_.remove(node);
   // Most timers are stopped, and another one is set soon: next_when_ may stay, and then that one does not come first. Who
   // reads the earlier time looks once in vain.
-  if (order_.first_when() != next_when_.load(std::memory_order_relaxed)) first_was_stopped_.store(true, std::memory_order_relaxed);
+  first_may_be_stopped_.store(true, std::memory_order_relaxed);
   return true;
 }
 
-// For stop_sync(): whether it must wait, and look again. Until it need not, nobody can make the node pending: else a callback that
-// does so each time could begin anew between any two looks.
+// For stop_sync(): whether it must wait, and look again. Until it need not, nobody can make the node pending: else a
+// callback that does so each time could begin anew between any two looks.
 bool heap::disarm_for_good(timer_node& node, bool waited, bool& stopped) noexcept {
   stopped |= disarm(node);
   const bool calling = is_calling(node);
   if (calling && !waited) ++node.stoppers_;
   if (!calling && waited) {
-    stopped |= node.refused_;
-    if (--node.stoppers_ == 0) node.refused_ = false;
+    stopped |= std::exchange(node.refused_, false);
+    --node.stoppers_;
   }
   return calling;
 }
 
-// True if the earliest deadline came down. Only then do sleepers care, and only then is the store a costly one.
+// A timer was added. True if the earliest deadline came down: only then do sleepers care, and only then is there a store, which
+// is a costly one.
+inline bool heap::came_down(std::int64_t when) noexcept {
+  const std::int64_t first = next_when_.load(std::memory_order_relaxed);
+  if (first != 0 && first <= when) return false;
+  next_when_.store(when, std::memory_order_seq_cst);  // [timer.next]
+  return true;
+}
+
+// The same after any other change.
 inline bool heap::publish() noexcept {
   const std::int64_t now_first = order_.first_when();
   const std::int64_t was_first = next_when_.load(std::memory_order_relaxed);
-  if (first_was_stopped_.load(std::memory_order_relaxed)) first_was_stopped_.store(false, std::memory_order_relaxed);
+  if (first_may_be_stopped_.load(std::memory_order_relaxed)) first_may_be_stopped_.store(false, std::memory_order_relaxed);
   if (now_first == was_first) return false;
   if (now_first == 0 || (was_first != 0 && now_first > was_first)) {
     next_when_.store(now_first, std::memory_order_relaxed);  // who reads the older one looks once in vain
@@ -273,7 +284,7 @@ armed add(heap& wanted, timer_node& node, std::int64_t when, std::int64_t period
   return heap::arm(&wanted, node, {when, period, seq});
 }
 
-armed add_fresh(heap& wanted, timer_node& node, std::int64_t when) noexcept { return heap::arm_fresh(&wanted, node, {when, 0, 0}); }
+armed add_fresh(heap& wanted, timer_node& node, std::int64_t when) noexcept { return heap::arm_fresh(&wanted, node, when); }
 
 armed reset(timer_node& node, std::int64_t when, std::int64_t period, std::uint64_t seq) noexcept {
   return heap::arm(nullptr, node, {when, period, seq});

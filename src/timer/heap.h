@@ -65,7 +65,7 @@ class heap {
 
   // Lets next_when() forget timers that were stopped. Not for who only wants to know whether one is due: run() finds out.
   void forget_stopped() noexcept {
-    if (first_was_stopped_.load(std::memory_order_relaxed)) look_again();
+    if (first_may_be_stopped_.load(std::memory_order_relaxed)) look_again();
   }
 
   std::size_t size() noexcept;
@@ -108,7 +108,7 @@ class heap {
 
   static heap* lock_home(timer_node& node) noexcept;
   static armed arm(heap* wanted, timer_node& node, const deadline& d) noexcept;
-  static armed arm_fresh(heap* wanted, timer_node& node, const deadline& d) noexcept;
+  static armed arm_fresh(heap* wanted, timer_node& node, std::int64_t when) noexcept;
 
   heap* better_home(heap* wanted, const timer_node& node) const noexcept WEFT_REQUIRES(lock_);
   armed arm_here(timer_node& node, const deadline& d) noexcept WEFT_REQUIRES(lock_);
@@ -119,11 +119,12 @@ class heap {
   bool is_calling(const timer_node& node) const noexcept WEFT_REQUIRES(lock_);
   void wait_for_calls() noexcept WEFT_REQUIRES(lock_);
   bool take_all(heap& from) noexcept WEFT_REQUIRES(lock_, from.lock_);
+  bool came_down(std::int64_t when) noexcept WEFT_REQUIRES(lock_);
   bool publish() noexcept WEFT_REQUIRES(lock_);
   void look_again() noexcept;
 
   alignas(64) std::atomic<std::int64_t> next_when_{0};  // read by every M that looks for work
-  std::atomic<bool> first_was_stopped_{false};          // written under the lock: next_when_ may be too early
+  std::atomic<bool> first_may_be_stopped_{false};          // written under the lock: next_when_ may be too early
 
   alignas(64) base::spin_lock<base::lock_rank::timers> lock_;
   bool moving_ WEFT_GUARDED_BY(lock_) = false;       // move_all waits for the calls in progress; no new ones

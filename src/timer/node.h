@@ -60,9 +60,10 @@ class timer_node {
   [[noreturn]] void destroyed_while_pending() const noexcept;
 
   std::atomic<heap*> home_{nullptr};
-  std::atomic<std::uint32_t> slot_{0};  // written by quad_heap alone
-  std::uint16_t stoppers_ = 0;          // this and all below: under the lock of home_. stop_sync()s that wait for its callback
-  bool refused_ = false;                // it was to be made pending during those
+  std::atomic<std::uint32_t> slot_{0};  // written through quad_heap alone
+  // All below: under the lock of home_.
+  std::uint16_t stoppers_ = 0;  // stop_sync()s that wait for the callback
+  bool refused_ = false;        // it was to be made pending meanwhile
   std::int64_t period_ = 0;
   std::uint64_t seq_ = 0;
   const callback fn_;

@@ -143,7 +143,7 @@ std::uint32_t quad_heap::take_slot(timer_node& node) noexcept {
     slot = slots_end_++;
   }
   nodes_[slot] = &node;
-  node.slot_.store(slot, std::memory_order_relaxed);
+  set_slot(node, slot);
   return slot;
 }
 
@@ -162,7 +162,7 @@ void quad_heap::renumber_slots(std::size_t capacity) noexcept {
     timer_node* node = nodes_[entries_[i].slot];
     const std::uint32_t slot = slots_end_++;
     nodes[slot] = node;
-    node->slot_.store(slot, std::memory_order_relaxed);
+    set_slot(*node, slot);
     entries_[i].slot = slot;
     positions_[slot] = static_cast<std::uint32_t>(i);
   }
@@ -219,7 +219,7 @@ bool quad_heap::well_formed() const noexcept {
     if (i == hole_) continue;
     const std::uint32_t slot = entries_[i].slot;
     if (slot == 0 || slot >= slots_end_ || positions_[slot] != i) return false;
-    if (nodes_[slot] == nullptr || nodes_[slot]->slot_.load(std::memory_order_relaxed) != slot) return false;
+    if (nodes_[slot] == nullptr || slot_of(*nodes_[slot]) != slot) return false;
   }
   for (std::size_t i = end_ > root ? end_ : root + 1; i % 4 != 0; ++i) {
     if (entries_[i].when != absent.when) return false;

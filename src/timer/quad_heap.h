@@ -55,7 +55,7 @@ class quad_heap {
   // Removes what is first, without touching the timer, which therefore still counts as pending: insert() it again, or
   // release() it. Not empty.
   item take_first() noexcept;
-  static void release(timer_node& node) noexcept { node.slot_.store(0, std::memory_order_relaxed); }
+  static void release(timer_node& node) noexcept { set_slot(node, 0); }
 
   // Moves all timers to `to`, calling each(node) for each of them. They count as pending all the time.
   template <class To, class Each>
@@ -84,6 +84,7 @@ class quad_heap {
   }
   void end_loan(timer_node& node) noexcept;
   static std::uint32_t slot_of(const timer_node& node) noexcept { return node.slot_.load(std::memory_order_relaxed); }
+  static void set_slot(timer_node& node, std::uint32_t slot) noexcept { node.slot_.store(slot, std::memory_order_relaxed); }
 
   // For tests: the order holds everywhere, and entries, slots and timers agree.
   bool well_formed() const noexcept;

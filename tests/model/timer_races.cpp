@@ -308,6 +308,31 @@ TEST(timer_races, stop_does_not_wait_for_a_running_callback_and_stop_sync_does) 
   runner.join();
 }
 
+TEST(timer_races, two_stop_syncs_stop_what_others_set_while_they_wait) {
+  heap h;
+  held s;
+  timers::add(h, s.node, 1);
+  std::thread runner([&] { h.run(1); });
+  while (!s.inside.load(std::memory_order_acquire)) std::this_thread::yield();
+  std::atomic<int> stopped{0};
+  const auto stop = [&] { stopped += timers::stop_sync(s.node) ? 1 : 0; };
+  std::thread first(stop), second(stop);
+  // In the end one of these is refused: a deadline that is set is stopped at once, or by who begins to wait.
+  timers::reset(s.node, 2);
+  while (s.node.pending()) std::this_thread::yield();
+  timers::reset(s.node, 3);
+  s.let_go.store(true, std::memory_order_release);
+  first.join();
+  second.join();
+  runner.join();
+  EXPECT_GE(stopped, 1);
+  EXPECT_FALSE(s.node.pending());
+  EXPECT_EQ(h.run(3).count, 0u);
+  timers::reset(s.node, 4);
+  EXPECT_TRUE(s.node.pending()) << "nobody waits any more";
+  EXPECT_TRUE(timers::stop(s.node));
+}
+
 TEST(timer_races, others_run_the_rest_while_a_callback_takes_long) {
   heap h;
   held s;

@@ -406,25 +406,6 @@ TEST_P(chan_anywhere, close_wakes_every_blocked_sender_with_an_error) {
   });
 }
 
-TEST_P(chan_anywhere, the_last_handle_may_go_while_close_wakes_the_others) {
-  static constexpr int n = 200;
-  here([] {
-    auto* const ch = new weft::chan<int>;
-    std::atomic<int> arrived = 0;
-    std::atomic<int> woken = 0;
-    for (int i = 0; i < n; ++i) {
-      weft::go([&] {
-        ++arrived;
-        EXPECT_EQ(ch->recv(), std::nullopt);
-        if (++woken == 1) delete ch;
-      });
-    }
-    test::await([&] { return arrived == n; });
-    ch->close();
-    test::await([&] { return woken == n; });
-  });
-}
-
 TEST_P(chan_anywhere, selects_leave_a_channel_by_another_way_while_close_wakes_those_who_wait) {
   static constexpr int n = 200;
   static constexpr int rounds = test::scaled(50, 10, 10);
