@@ -29,6 +29,7 @@ using duration = std::chrono::steady_clock::duration;
 
 namespace detail {
 
+void sleep_for_ns(std::int64_t ns);
 void sleep_until_ns(std::int64_t deadline_ns);
 
 inline recv_chan<time_point> share_time_channel(const chan_ptr& c) {
@@ -51,7 +52,7 @@ std::int64_t checked_period(const std::chrono::duration<Rep, Period>& d) {
 // Parks the goroutine (on a plain thread: the thread) for at least this long.
 template <class Rep, class Period>
 void sleep_for(const std::chrono::duration<Rep, Period>& d) {
-  detail::sleep_until_ns(detail::deadline_after(d));
+  detail::sleep_for_ns(detail::to_ns(d));
 }
 
 // Until a time of steady_clock or system_clock (any clock with now()); changes of the system's time are followed.

@@ -307,7 +307,7 @@ inline void await_turn(std::atomic<std::uint32_t>& turn, std::uint32_t want) {
     } else if (i < 104) {
       yield();
     } else {
-      detail::sleep_until_ns(detail::now_ns() + nap_ns);
+      detail::sleep_for_ns(nap_ns);
       nap_ns = std::min(2 * nap_ns, longest_ns);
     }
   }

@@ -79,7 +79,7 @@ int connect_to_full_listener(io::fd& fd, const sockaddr* to, socklen_t size, std
     if (n == 0) return 0;
     if (n != -EAGAIN && n != -EINTR) return static_cast<int>(-n);
     if (os::now_ns() + pause >= deadline) return ETIMEDOUT;
-    detail::sleep_until_ns(os::now_ns() + pause);
+    detail::sleep_for_ns(pause);
   }
 }
 

@@ -6,12 +6,19 @@
 #include "sched/parker.h"
 
 namespace weft::detail {
+namespace {
 
-void sleep_until_ns(std::int64_t deadline_ns) {
-  if (deadline_ns <= now_ns()) return yield();
+void park_until(std::int64_t deadline_ns) {
   sched::parker self;
   self.park_until(wait_reason::sleep, deadline_ns);
 }
+
+}  // namespace
+
+// One look at the clock: it is a good part of what a sleep costs.
+void sleep_for_ns(std::int64_t ns) { return ns > 0 ? park_until(deadline_after_ns(ns)) : yield(); }
+
+void sleep_until_ns(std::int64_t deadline_ns) { return deadline_ns > now_ns() ? park_until(deadline_ns) : yield(); }
 
 void throw_bad_period() { throw std::invalid_argument("weft::ticker: the period must be more than 0"); }
 
