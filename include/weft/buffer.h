@@ -21,10 +21,12 @@ template <class R>
 concept byte_range = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
                      byte_like<std::remove_cv_t<std::ranges::range_value_t<R>>>;
 
-// A string literal is text, without the zero at its end; any other array is a buffer.
 template <class R>
-inline constexpr bool is_literal =
+inline constexpr bool is_const_chars =
     std::is_array_v<std::remove_reference_t<R>> && std::same_as<std::remove_extent_t<std::remove_reference_t<R>>, const char>;
+
+template <class T>
+concept char_pointer = std::same_as<std::remove_cvref_t<T>, const char*> || std::same_as<std::remove_cvref_t<T>, char*>;
 
 }  // namespace detail
 
@@ -50,11 +52,15 @@ class const_buffer {
  public:
   constexpr const_buffer() noexcept = default;
   constexpr const_buffer(const void* data, std::size_t size) noexcept : data_(data), size_(size) {}
-  constexpr const_buffer(const char* text) noexcept : const_buffer(std::string_view(text)) {}
+  constexpr const_buffer(detail::char_pointer auto&& text) noexcept : const_buffer(std::string_view(text)) {}
+  // A string literal is text, without the zero at its end; an array that does not end so is a buffer, as any other.
+  template <std::size_t N>
+  constexpr const_buffer(const char (&text)[N]) noexcept
+      : const_buffer(text[N - 1] == 0 ? std::string_view(text) : std::string_view(text, N)) {}
   constexpr const_buffer(mutable_buffer b) noexcept : data_(b.data()), size_(b.size()) {}
 
   template <detail::byte_range R>
-    requires(!detail::is_literal<R>)
+    requires(!detail::is_const_chars<R>)
   constexpr const_buffer(R&& r) noexcept : data_(std::ranges::data(r)), size_(std::ranges::size(r)) {}
 
   constexpr const void* data() const noexcept { return data_; }

@@ -94,7 +94,8 @@ class context {
  public:
   context() noexcept = default;
 
-  // Closed when this context is cancelled; the nil channel if that can never happen.
+  // Closed when this context is cancelled; the nil channel if that can never happen. Keep a handle of the context, or its cancel
+  // function, for as long: once all are gone, so is the context, and nobody cancels it any more.
   recv_chan<std::monostate> done() const { return detail::done_of(node_); }
   // Why: errc::canceled or errc::deadline_exceeded. No error as long as done() is open.
   std::error_code error() const { return detail::error_of(node_); }

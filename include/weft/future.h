@@ -24,20 +24,20 @@ template <class R>
 struct future_value {
   std::optional<R> value;
   template <class F>
-  void run(F& f) { value.emplace(std::invoke(f)); }
+  void run(F& f) { value.emplace(std::invoke(std::move(f))); }
   R take() { return std::move(*value); }
 };
 template <class R>
 struct future_value<R&> {
   R* value = nullptr;
   template <class F>
-  void run(F& f) { value = std::addressof(std::invoke(f)); }
+  void run(F& f) { value = std::addressof(std::invoke(std::move(f))); }
   R& take() { return *value; }
 };
 template <>
 struct future_value<void> {
   template <class F>
-  void run(F& f) { std::invoke(f); }
+  void run(F& f) { std::invoke(std::move(f)); }
   void take() {}
 };
 

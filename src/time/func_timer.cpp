@@ -63,12 +63,12 @@ void* allocate_func_timer(std::size_t size) {
 }
 
 void free_func_timer(void* p, std::size_t size) noexcept {
-  if (size > kept_size) return ::operator delete(p, size);
+  if (size > kept_size) return ::operator delete(p);
   gmp::machine* m = gmp::current_machine();
   if (keeps_blocks && m != nullptr && m->spare_block == nullptr) {
     m->spare_block = p;
   } else {
-    ::operator delete(p, kept_size);
+    ::operator delete(p);
   }
 }
 

@@ -122,6 +122,14 @@ TEST_P(future_anywhere, get_returns_a_large_and_an_over_aligned_value) {
   });
 }
 
+TEST_P(future_anywhere, a_function_object_may_be_one_for_a_single_call) {
+  struct once {
+    std::unique_ptr<int> value = std::make_unique<int>(7);
+    std::unique_ptr<int> operator()() && { return std::move(value); }
+  };
+  here([] { EXPECT_EQ(*weft::async(once{}).get(), 7); });
+}
+
 TEST_P(future_anywhere, get_rethrows_the_exception) {
   here([] {
     auto failed = weft::async([]() -> int { throw std::out_of_range("too far"); });

@@ -59,6 +59,8 @@ TEST_P(tcp, every_kind_of_buffer_of_bytes_is_taken) {
     std::string text = "text";
     const std::string_view view = "view";
     char array[2] = {'a', 'b'};
+    const char magic[4] = {'R', 'I', 'F', 'F'};
+    const char padded[8] = "pad";
     std::size_t sent = 0;
     sent += pair.a.write(bytes);
     sent += pair.a.write(std::span<const std::byte>(bytes));
@@ -69,11 +71,13 @@ TEST_P(tcp, every_kind_of_buffer_of_bytes_is_taken) {
     sent += pair.a.write("literal");
     sent += pair.a.write(text.c_str());
     sent += pair.a.write(array);
+    sent += pair.a.write(magic);
+    sent += pair.a.write(padded);
     sent += pair.a.write({text.data(), 2});
     std::error_code ec;
     sent += pair.a.write(std::string("temporary"), ec);
     EXPECT_FALSE(ec);
-    EXPECT_EQ(sent, 4u + 4 + 4 + 3 + 4 + 4 + 7 + 4 + 2 + 2 + 9);
+    EXPECT_EQ(sent, 4u + 4 + 4 + 3 + 4 + 4 + 7 + 4 + 2 + 4 + 3 + 2 + 9);
 
     std::size_t received = 0;
     received += pair.b.read_full(bytes);
@@ -85,7 +89,7 @@ TEST_P(tcp, every_kind_of_buffer_of_bytes_is_taken) {
     std::string rest(sent - received, ' ');
     received += pair.b.read_full(rest);
     EXPECT_EQ(received, sent);
-    EXPECT_TRUE(rest.ends_with("viewliteraltextabtetemporary")) << rest;
+    EXPECT_TRUE(rest.ends_with("viewliteraltextabRIFFpadtetemporary")) << rest;
   });
 }
 

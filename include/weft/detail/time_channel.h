@@ -63,7 +63,8 @@ struct func_timer_of final : func_timer {
   static void* operator new(std::size_t size) { return allocate_func_timer(size); }
   static void operator delete(void* p, std::size_t size) noexcept { free_func_timer(p, size); }
   static void* operator new(std::size_t size, std::align_val_t a) { return ::operator new(size, a); }
-  static void operator delete(void* p, std::size_t size, std::align_val_t a) noexcept { ::operator delete(p, size, a); }
+  // Without the size: clang does not declare that one unless it is asked to.
+  static void operator delete(void* p, std::size_t, std::align_val_t a) noexcept { ::operator delete(p, a); }
 
   [[no_unique_address]] F function;
 };
