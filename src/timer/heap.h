@@ -124,7 +124,7 @@ class heap {
   void look_again() noexcept;
 
   alignas(64) std::atomic<std::int64_t> next_when_{0};  // read by every M that looks for work
-  std::atomic<bool> first_may_be_stopped_{false};          // written under the lock: next_when_ may be too early
+  std::atomic<bool> first_may_be_stopped_{false};       // written under the lock: next_when_ may be too early
 
   alignas(64) base::spin_lock<base::lock_rank::timers> lock_;
   bool moving_ WEFT_GUARDED_BY(lock_) = false;       // move_all waits for the calls in progress; no new ones
