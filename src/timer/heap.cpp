@@ -94,8 +94,7 @@ armed heap::arm_fresh(heap* wanted, timer_node& node, std::int64_t when) noexcep
     wanted->lock_.unlock();
     wanted = other;
   }
-  wanted->order_.insert(node, std::max<std::int64_t>(when, 1));
-  const bool is_first = wanted->came_down(std::max<std::int64_t>(when, 1));
+  const bool is_first = wanted->insert(node, std::max<std::int64_t>(when, 1));
   wanted->lock_.unlock();
   return {false, is_first};
 }
@@ -115,8 +114,7 @@ inline armed heap::arm_here(timer_node& node, const deadline& d) noexcept {
     order_.rekey(node, when);
     return {true, publish()};
   }
-  order_.insert(node, when);
-  return {false, came_down(when)};
+  return {false, insert(node, when)};
 }
 
 inline bool heap::disarm(timer_node& node) noexcept {
@@ -141,16 +139,16 @@ bool heap::disarm_for_good(timer_node& node, bool waited, bool& stopped) noexcep
   return calling;
 }
 
-// A timer was added. True if the earliest deadline came down: only then do sleepers care, and only then is there a store, which
-// is a costly one.
-inline bool heap::came_down(std::int64_t when) noexcept {
+// True if the earliest deadline came down: only then do sleepers care, and only then is there a store, which is a costly one.
+inline bool heap::insert(timer_node& node, std::int64_t when) noexcept {
+  order_.insert(node, when);
   const std::int64_t first = next_when_.load(std::memory_order_relaxed);
   if (first != 0 && first <= when) return false;
   next_when_.store(when, std::memory_order_seq_cst);  // [timer.next]
   return true;
 }
 
-// The same after any other change.
+// After any other change; true as above.
 inline bool heap::publish() noexcept {
   const std::int64_t now_first = order_.first_when();
   const std::int64_t was_first = next_when_.load(std::memory_order_relaxed);

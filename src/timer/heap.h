@@ -112,6 +112,7 @@ class heap {
 
   heap* better_home(heap* wanted, const timer_node& node) const noexcept WEFT_REQUIRES(lock_);
   armed arm_here(timer_node& node, const deadline& d) noexcept WEFT_REQUIRES(lock_);
+  bool insert(timer_node& node, std::int64_t when) noexcept WEFT_REQUIRES(lock_);
   bool disarm(timer_node& node) noexcept WEFT_REQUIRES(lock_);
   bool disarm_for_good(timer_node& node, bool waited, bool& stopped) noexcept WEFT_REQUIRES(lock_);
   void take_due(batch& b, std::int64_t now, std::size_t max) noexcept WEFT_REQUIRES(lock_);
@@ -119,7 +120,6 @@ class heap {
   bool is_calling(const timer_node& node) const noexcept WEFT_REQUIRES(lock_);
   void wait_for_calls() noexcept WEFT_REQUIRES(lock_);
   bool take_all(heap& from) noexcept WEFT_REQUIRES(lock_, from.lock_);
-  bool came_down(std::int64_t when) noexcept WEFT_REQUIRES(lock_);
   bool publish() noexcept WEFT_REQUIRES(lock_);
   void look_again() noexcept;
 

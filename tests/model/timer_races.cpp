@@ -289,6 +289,9 @@ struct held {
     while (!s.let_go.load(std::memory_order_acquire)) std::this_thread::yield();
     s.left = true;
   }
+  void await_call() const {
+    while (!inside.load(std::memory_order_acquire)) std::this_thread::yield();
+  }
   std::atomic<bool> inside{false}, let_go{false};
   bool left = false;
   timer_node node{fire, this};
@@ -299,7 +302,7 @@ TEST(timer_races, stop_does_not_wait_for_a_running_callback_and_stop_sync_does) 
   held s;
   timers::add(h, s.node, 1);
   std::thread runner([&] { h.run(1); });
-  while (!s.inside.load(std::memory_order_acquire)) std::this_thread::yield();
+  s.await_call();
   EXPECT_FALSE(timers::stop(s.node));
   std::thread releaser([&] { s.let_go.store(true, std::memory_order_release); });
   EXPECT_FALSE(timers::stop_sync(s.node));
@@ -313,7 +316,7 @@ TEST(timer_races, two_stop_syncs_stop_what_others_set_while_they_wait) {
   held s;
   timers::add(h, s.node, 1);
   std::thread runner([&] { h.run(1); });
-  while (!s.inside.load(std::memory_order_acquire)) std::this_thread::yield();
+  s.await_call();
   std::atomic<int> stopped{0};
   const auto stop = [&] { stopped += timers::stop_sync(s.node) ? 1 : 0; };
   std::thread first(stop), second(stop);
@@ -339,7 +342,7 @@ TEST(timer_races, others_run_the_rest_while_a_callback_takes_long) {
   on_stack other;
   timers::add(h, s.node, 1);
   std::thread runner([&] { h.run(1); });
-  while (!s.inside.load(std::memory_order_acquire)) std::this_thread::yield();
+  s.await_call();
   timers::add(h, other.node, 2);
   EXPECT_EQ(h.run(2).count, 1u);
   EXPECT_EQ(other.calls, 1);
@@ -355,7 +358,7 @@ TEST(timer_races, stop_sync_waits_for_its_own_callback_and_not_for_the_rest_of_t
   timers::add(h, before.node, 1);
   timers::add(h, s.node, 2);
   std::thread runner([&] { h.run(2); });
-  while (!s.inside.load(std::memory_order_acquire)) std::this_thread::yield();
+  s.await_call();
   EXPECT_FALSE(timers::stop_sync(before.node));
   EXPECT_EQ(before.calls, 1);
   s.let_go.store(true, std::memory_order_release);
@@ -367,7 +370,7 @@ TEST(timer_races, move_all_waits_for_the_callback_of_a_periodic_timer) {
   held s;
   timers::add(from, s.node, 1, 100);
   std::thread runner([&] { from.run(1); });
-  while (!s.inside.load(std::memory_order_acquire)) std::this_thread::yield();
+  s.await_call();
   std::thread mover([&] { timers::move_all(from, to); });
   // Meanwhile the timer can be stopped and reset as ever.
   EXPECT_TRUE(timers::reset(s.node, 1000, 100).was_pending);
