@@ -25,5 +25,6 @@
 #include <weft/semaphore.h>
 #include <weft/shared_mutex.h>
 #include <weft/time.h>
+#include <weft/trace.h>
 #include <weft/version.h>
 #include <weft/wait_group.h>

@@ -13,6 +13,7 @@ enum class lock_rank : std::uint8_t {
   stacks,     // the shared pools of free stacks
   records,    // the shared pool of spawn records
   memory,     // arenas
+  trace,      // the log of those without a P
   leaf,       // nothing is taken under it
 };
 

@@ -79,6 +79,13 @@ inline std::uint64_t any_bits(const void* state) noexcept {
   return half[0] | half[1];
 }
 
+// What a thread keeps for its goroutine, in a word: errno in the lower half, and in the upper one whether there is an
+// exception_state besides. Nearly always it is the same for who goes and who comes, and that is seen at a glance.
+using thread_word = std::uint64_t;
+inline constexpr thread_word with_exceptions = thread_word{1} << 32;
+inline thread_word word_of(int error) noexcept { return static_cast<std::uint32_t>(error); }
+inline int errno_of(thread_word w) noexcept { return static_cast<int>(static_cast<std::uint32_t>(w)); }
+
 inline std::string_view name_of(const detail::record* body) noexcept {
   if (body == nullptr || body->ops == nullptr || body->ops->extras == nullptr) return {};
   return body->ops->extras(body)->name;
@@ -101,12 +108,15 @@ struct lender {
 };
 
 struct goroutine : detail::runnable {
+  // -- one cache line: all that a switch needs --
   arch::context context{};
-  std::atomic<status> state{status::dead};
-  int saved_errno = 0;
-  machine* on_machine = nullptr;   // the M it is in a blocking call on
+  thread_word saved = 0;           // while it does not run
   machine* own_machine = nullptr;  // only this M may run it: it is locked to it, or stopped in place on it
-  exception_state exceptions;
+  std::atomic<status> state{status::dead};
+
+  std::uint32_t lock_depth = 0;    // lock_os_thread() calls that are not undone
+  machine* on_machine = nullptr;   // the M it is in a blocking call on
+  exception_state exceptions;      // while it does not run, if `saved` says so
 
   base::peekable_value<std::uint64_t> id;
   detail::record* body = nullptr;  // what it runs; null for main's and threads' stand-ins
@@ -118,7 +128,6 @@ struct goroutine : detail::runnable {
   std::atomic<std::int64_t> waiting_since{0};  // coarse clock
   base::peekable_value<detail::wait_reason> reason{detail::wait_reason::none};
   bool may_have_children = false;  // it, or who had this stack before, has spawned others: see take_newest_child()
-  std::uint32_t lock_depth = 0;    // lock_os_thread() calls that are not undone
   std::uint64_t stop_ticket = 0;   // stopped in place: its turn comes when so many have left the global queue
   bool is_main = false;    // run()'s
   bool is_thread = false;  // a plain thread's stand-in

@@ -18,6 +18,7 @@
 #include "gmp/goroutine.h"
 #include "gmp/run_queue.h"
 #include "timer/heap.h"
+#include "trace/log.h"
 
 namespace weft::gmp {
 
@@ -54,6 +55,7 @@ struct processor {
   // -- the owner's --
   std::int32_t id = 0;
   bool alone = false;                                // there is no other P: nobody steals from this one
+  trace::log* log = nullptr;                         // while a trace is on: changed only while the world is stopped
   // What the last goroutine that parked here waits for. An M whose P was taken during a call may look at it.
   base::peekable_value<detail::wait_reason> last_wait{detail::wait_reason::none};
   std::uint32_t look_at = 0;                         // when `picks` gets here: see sched/queues.h

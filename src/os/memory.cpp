@@ -49,6 +49,8 @@ void* map_memory(std::size_t bytes) noexcept {
   return p;
 }
 
+void unmap_memory(void* at, std::size_t bytes) noexcept { ::munmap(at, bytes); }
+
 void* map_huge(std::size_t bytes) noexcept {
   constexpr std::size_t huge = 2 * 1024 * 1024;
   auto* p = static_cast<std::byte*>(map_memory(bytes + huge));

@@ -67,6 +67,7 @@ bool take_this_idle_processor(processor* p) noexcept {
 void acquire(machine* m, processor* p) noexcept {
   m->p = p;
   m->last_p.store(p->id, std::memory_order_relaxed);
+  if (is_traced(p)) [[unlikely]] trace_thread(p, m);
   p->owner.store(m, std::memory_order_release);  // sysmon looks at the M through it
   p->state.store(processor_state::running, std::memory_order_release);
 }

@@ -4,6 +4,7 @@
 #include "base/barrier.h"
 #include "sched/queues.h"
 #include "sched/scheduler.h"
+#include "sched/tracing.h"
 
 namespace weft::sched {
 
@@ -45,6 +46,7 @@ void wake_processor_slow() noexcept;
 // In a section: a goroutine that waited, and is runnable now, goes to the front of this P's queue.
 [[gnu::always_inline]] inline void put_readied(processor* p, goroutine* g) noexcept {
   if (p->counters.readied.bump_and_sample(gmp::timed_every)) [[unlikely]] gmp::begin_timing(*g);
+  if (is_traced(p)) [[unlikely]] trace_ready(p, g);
   submit_next(p, g);
 }
 

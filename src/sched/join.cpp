@@ -13,6 +13,7 @@
 #include "sched/spawn.h"
 #include "sched/stack.h"
 #include "sched/switch.h"
+#include "sched/tracing.h"
 
 namespace weft::sched {
 namespace {
@@ -94,13 +95,21 @@ extern "C" __attribute__((visibility("hidden"), used)) void weft_borrower_main(g
 
 // In a section, which it ends.
 [[gnu::always_inline]] inline void run_borrower(machine* m, goroutine* g, record* borrower, gmp::lender& l) noexcept {
+  const bool traced = is_traced(m->p);
+  if (traced) [[unlikely]] trace_lending(m->p, g, l);
   lend(m, g, borrower, l);
+  if (traced) [[unlikely]] {
+    trace_birth(m->p, g);
+    trace_start(m->p, g);
+  }
   leave(m);
   arch::weft_goroutine_borrow(g);
   m = enter();
   const bool tied = g->lock_depth != 0;
   if (tied) [[unlikely]] end_locked(m, g);
+  if (is_traced(m->p)) [[unlikely]] trace_stop(m->p, g, trace::why::ended);
   take_back(m, g, l);
+  if (is_traced(m->p)) [[unlikely]] trace_start(m->p, g);
   if (tied) [[unlikely]] m = move_to_global(m, g);  // the thread ends with the borrower
   leave(m);
 }

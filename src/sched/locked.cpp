@@ -80,6 +80,7 @@ void serve_main(machine* m, const bool& ended_here) noexcept {
     if (p == nullptr) return;  // it ended, on another thread
     gmp::exception_state callers;  // run() may have been called in a catch block
     std::memcpy(&callers, m->thread_exceptions, sizeof callers);
+    std::memset(m->thread_exceptions, 0, sizeof callers);
     gmp::set_current_machine(m);
     acquire(m, p);
     p->counters.locked_turns.bump();

@@ -15,6 +15,7 @@
 #include "sched/section.h"
 #include "sched/thrift.h"
 #include "sched/timers.h"
+#include "sched/tracing.h"
 
 namespace weft::sched {
 namespace {
@@ -36,9 +37,17 @@ void see_to_a_poller() noexcept {
   if (sched.poll_until.load(std::memory_order_seq_cst) == 0) wake_processor();  // [poll.count]
 }
 
-// The next of the list that is to be readied by us. Others notice by themselves that they are woken; threads are woken
-// here.
-goroutine* next_goroutine(poll::ready_list& list) noexcept {
+void trace_arrival(processor* p, const goroutine* g) noexcept {
+  if (p == nullptr) {
+    trace_ready_outside(g);
+  } else if (is_traced(p)) [[unlikely]] {
+    trace_ready(p, g);
+  }
+}
+
+// The next of the list that is to be readied by us, with this P or without one. Others notice by themselves that they are woken;
+// threads are woken here.
+goroutine* next_goroutine(poll::ready_list& list, processor* p) noexcept {
   while (poll::waiter* w = list.pop()) {
     goroutine* g = parker_of(w).take();
     if (g == nullptr) continue;
@@ -47,6 +56,7 @@ goroutine* next_goroutine(poll::ready_list& list) noexcept {
       continue;
     }
     gmp::transition(*g, status::waiting, status::runnable);
+    trace_arrival(p, g);
     return g;
   }
   return nullptr;
@@ -59,10 +69,10 @@ void count(const poll::events& found) noexcept {
 }
 
 void ready_here(poll::ready_list& list, processor* p) noexcept {
-  goroutine* first = next_goroutine(list);
+  goroutine* first = next_goroutine(list, p);
   if (first == nullptr) return;
   std::uint32_t n = 1;
-  for (; goroutine* g = next_goroutine(list); ++n) put_last(p, g);
+  for (; goroutine* g = next_goroutine(list, p); ++n) put_last(p, g);
   p->counters.readied.add(n);
   // [wake.submit] the first one goes to runnext, last: that is the sequentially consistent publication of them all
   if (!put_next(p, first) || n > 1) wake_processor();
@@ -70,7 +80,7 @@ void ready_here(poll::ready_list& list, processor* p) noexcept {
 
 void ready_anywhere(poll::ready_list& list) noexcept {
   bool any = false;
-  while (goroutine* g = next_goroutine(list)) {
+  while (goroutine* g = next_goroutine(list, nullptr)) {
     put_global(g);
     any = true;
   }

@@ -15,6 +15,7 @@
 #include "sched/stand_still.h"
 #include "sched/syscall.h"
 #include "sched/threads.h"
+#include "sched/tracing.h"
 
 namespace weft::sched {
 
@@ -32,6 +33,7 @@ bool queue_up(machine* m, goroutine* g) noexcept {
     acquire(m, p);
     p->begin_slice();
     gmp::transition(*g, status::detached, status::running);
+    if (is_traced(p)) [[unlikely]] trace_start(p, g);
     no_longer_loose(m, gmp::p_attached);
     return false;
   }
@@ -53,6 +55,7 @@ void go_on(machine* m, goroutine* g) noexcept {
   no_longer_stopped(g, m);
   acquire(m, p);
   gmp::transition(*g, status::preempted, status::running);
+  if (is_traced(p)) [[unlikely]] trace_start(p, g);
   m->revoked.store(gmp::p_attached, std::memory_order_relaxed);
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/delay.h"
+#include "sched/tracing.h"
 
 namespace weft::sched {
 namespace {
@@ -38,6 +39,7 @@ processor* complete_revocation(machine* m) noexcept {
   gmp::transition(*m->curg, status::running, status::detached);
   sched.loose.fetch_add(1, std::memory_order_relaxed);
   m->p->owner.store(nullptr, std::memory_order_relaxed);
+  if (is_traced(m->p)) [[unlikely]] trace_stop(m->p, m->curg, trace::why::preempted);
   return m->p;
 }
 

@@ -18,6 +18,7 @@
 #include "sched/section.h"
 #include "sched/stack.h"
 #include "sched/switch.h"
+#include "sched/tracing.h"
 
 namespace weft::sched {
 namespace {
@@ -29,6 +30,7 @@ void bind(processor* p, goroutine* g, record* r) noexcept {
   g->body = r;
   g->id = new_id(p);
   gmp::transition(*g, status::dead, status::runnable);
+  if (is_traced(p)) [[unlikely]] trace_birth(p, g);
 }
 
 std::size_t wanted_stack(const record* r) noexcept {
@@ -39,8 +41,7 @@ std::size_t wanted_stack(const record* r) noexcept {
 goroutine* bind_to(processor* p, goroutine* g, record* r) noexcept {
   arch::scrub_stack(g->stack_low, static_cast<std::size_t>(reinterpret_cast<std::byte*>(g) - g->stack_low));
   arch::prepare_context(g->context, g, g);  // the stack ends where the goroutine object begins
-  g->saved_errno = 0;
-  g->exceptions = {};
+  g->saved = 0;
   bind(p, g, r);
   p->counters.stacks_bound.bump();
   return g;
@@ -58,6 +59,7 @@ void reserve_ids(processor* p) noexcept {
 
 void retire(machine* m, goroutine* g) noexcept {
   processor* p = m->p;
+  if (is_traced(p)) [[unlikely]] trace_stop(p, g, trace::why::ended);
   put_record(p, g->body);
   g->body = nullptr;
   p->counters.finished.bump();
@@ -116,6 +118,7 @@ extern "C" __attribute__((visibility("hidden"))) WEFT_NEVER_RETURNS void weft_go
     runnable* next = pick_fast(m->p);
     if (next != nullptr && is_record(next) && next->ops->extras == nullptr && has_default_stack(g)) {
       bind(m->p, g, static_cast<record*>(next));
+      if (is_traced(m->p)) [[unlikely]] trace_start(m->p, g);
       gmp::transition(*g, status::runnable, status::running);
       m->p->counters.stacks_inherited.bump();
       *m->thread_errno = 0;
@@ -169,6 +172,7 @@ void check(const go_options& o) {
   if (m == nullptr) {
     r->creator = 0;
     sched::sched.created_outside.fetch_add(1, std::memory_order_relaxed);
+    trace_spawn_outside(r);
     put_global(r);
     wake_processor();
     return;
@@ -176,6 +180,7 @@ void check(const go_options& o) {
   processor* p = m->p;
   p->counters.created.bump();
   if (m->curg != nullptr) m->curg->may_have_children = true;
+  if (is_traced(p)) [[unlikely]] trace_spawn(p, r);
   submit_next(p, r);
   leave(m);
 }

@@ -7,6 +7,7 @@
 #include "os/clock.h"
 #include "sched/queues.h"
 #include "sched/timers.h"
+#include "sched/tracing.h"
 
 namespace weft::sched {
 
@@ -63,6 +64,7 @@ runnable* steal_from(processor* thief, processor* victim, bool last_pass, bool& 
   if (r != nullptr) {
     thief->counters.steals.bump();
     thief->counters.stolen.add(moved);
+    if (is_traced(thief)) [[unlikely]] trace_steal(thief, victim, moved);
   }
   return r;
 }

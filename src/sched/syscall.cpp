@@ -12,6 +12,7 @@
 #include "sched/revoke.h"
 #include "sched/section.h"
 #include "sched/switch.h"
+#include "sched/tracing.h"
 #include "sched/thrift.h"
 #include "sched/transit.h"
 #include "sched/threads.h"
@@ -105,10 +106,12 @@ machine* regain_after_loss(machine* m) noexcept {
       acquire(m, p);
       p->begin_slice();
       gmp::transition(*g, status::detached, status::running);
+      if (is_traced(p)) [[unlikely]] trace_start(p, g);
       return m;
     }
   }
   gmp::transition(*g, status::detached, status::runnable);
+  trace_ready_outside(g);
   m->after = {&after_loss, g, nullptr, nullptr};
   return switch_to_g0(m, g);
 }
@@ -121,6 +124,7 @@ machine* return_from_call(machine* m) noexcept {
   base::delay();
   if (gmp::try_transition(*g, status::syscall, status::running)) {
     if (p->long_calls > 0) --p->long_calls;
+    if (is_traced(p)) [[unlikely]] trace_start(p, g);
     return m;
   }
   m = regain_after_loss(m);
@@ -157,6 +161,7 @@ void begin_blocking() noexcept {
   // Where it went into the call, for dumps: nobody else can tell while it is in there.
   g->context = arch::callers_context();
   m->revoked.store(gmp::p_in_call, std::memory_order_relaxed);
+  if (is_traced(p)) [[unlikely]] trace_stop(p, g, trace::why::in_call);
   gmp::transition(*g, status::running, status::syscall);  // [call.begin] from here on the P may go
   if (hand_over) hand_off_now(g);
   m->locks.store(0, std::memory_order_release);

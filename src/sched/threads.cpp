@@ -21,6 +21,7 @@
 #include "sched/preempt_signal.h"
 #include "sched/procs.h"
 #include "sched/sysmon.h"
+#include "trace/writer.h"
 
 namespace weft::sched {
 namespace {
@@ -207,7 +208,7 @@ void wake_factory() noexcept {
 }
 
 bool is_service_thread(std::int32_t tid) noexcept {
-  return tid == factory_requests.factory_tid.load(std::memory_order_acquire) ||
+  return tid == trace::writer_tid() || tid == factory_requests.factory_tid.load(std::memory_order_acquire) ||
          tid == factory_requests.sysmon_tid.load(std::memory_order_acquire);
 }
 

@@ -31,7 +31,7 @@ void adopt_thread(machine* m) noexcept;
 // Has the factory look whether there is something to do. From anywhere, signal handlers included.
 void wake_factory() noexcept;
 
-// Whether this is the factory, or sysmon.
+// Whether this is the factory, sysmon, or the writer of a trace.
 bool is_service_thread(std::int32_t tid) noexcept;
 
 }  // namespace weft::sched

@@ -17,6 +17,7 @@
 #include "sched/syscall.h"
 #include "sched/sysmon.h"
 #include "sched/timers.h"
+#include "sched/tracing.h"
 
 namespace weft::sched {
 namespace {
@@ -99,6 +100,7 @@ void give_back_revoked(int procs) noexcept WEFT_REQUIRES(sched.lock) {
     p->owner.store(m, std::memory_order_release);
     p->state.store(processor_state::running, std::memory_order_relaxed);
     gmp::transition(*m->curg, status::detached, status::running);
+    if (is_traced(p)) [[unlikely]] trace_start(p, m->curg);
     no_longer_loose(m, gmp::p_attached);  // [world.give_back] the P is ready to be used
   }
 }
@@ -124,6 +126,7 @@ void stop_world() noexcept {
   sched.world_stops.fetch_add(1, std::memory_order_relaxed);
   const std::int64_t began = os::now_ns();
   sched.stop_began.store(began, std::memory_order_relaxed);
+  trace_world(trace::kind::world_stops);
   {
     base::lock_guard guard(sched.lock);
     const int procs = sched.procs.load(std::memory_order_acquire);
@@ -164,6 +167,8 @@ void start_world(int procs) noexcept {
   {
     base::lock_guard guard(sched.lock);
     resize(procs);
+    attach_logs();
+    trace_world(trace::kind::world_goes);
     for (int i = 0; i < procs; ++i) {
       processor_at(i)->alone = procs == 1;
       processor_at(i)->attention.store(false, std::memory_order_relaxed);

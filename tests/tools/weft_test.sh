@@ -15,6 +15,9 @@ done
 WEFTPROCS=3 "$tool" env | grep -q "^procs  *3  *WEFTPROCS says so" || fail "weft env and WEFTPROCS=3"
 WEFTPROCS=many "$tool" env | grep -q "WEFTPROCS=many is ignored" || fail "weft env and WEFTPROCS=many"
 WEFTDEBUG=leaks=1,guard=mprotect "$tool" env | grep -q "^stack guards  *mprotect  *WEFTDEBUG says so" || fail "weft env and guard=mprotect"
+[[ $("$tool" trace /dev/null 2>&1) == *"is empty"* ]] || fail "weft trace of an empty file"
+if "$tool" trace "$0" 2>/dev/null; then fail "weft trace of what is no trace should fail"; fi
+if "$tool" trace 2>/dev/null; then fail "weft trace without a file should fail"; fi
 "$tool" help | grep -q "usage: weft" || fail "weft help"
 if "$tool" nonsense 2>/dev/null; then fail "weft nonsense should fail"; fi
 if "$tool" 2>/dev/null; then fail "weft alone should fail"; fi

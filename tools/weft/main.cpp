@@ -2,6 +2,7 @@
 //
 //   weft version   which weft this is
 //   weft env       what weft sees on this machine, what it will do about it, and why
+//   weft trace F   what the execution trace in file F says
 #include <weft/version.h>
 
 #include <cerrno>
@@ -21,6 +22,7 @@
 #include "os/cpu_count.h"
 #include "os/memory.h"
 #include "sched/stack.h"
+#include "trace_summary.h"
 
 namespace {
 
@@ -110,7 +112,7 @@ void show_tools() {
   row("WEFTDEBUG", debug.empty() ? "-" : debug, debug.empty() ? "not set" : "read when a program starts the runtime");
 }
 
-int env() {
+int env(const char*) {
   show_cpus();
   show_procs();
   show_kernel();
@@ -120,25 +122,32 @@ int env() {
 
 // ---- the tool -------------------------------------------------------------------------------------------------------
 
-int version() {
+int version(const char*) {
   std::printf("weft %s\n", WEFT_VERSION_STRING);
   return 0;
 }
 
+int trace(const char* file) { return tool::summarize_trace(file); }
+
 struct command {
   std::string_view name;
+  const char* argument;  // null: it has none
   const char* summary;
-  int (*run)();
+  int (*run)(const char* argument);
 };
 
 constexpr command commands[] = {
-    {"version", "which weft this is", &version},
-    {"env", "what weft sees on this machine, and what it does about it", &env},
+    {"version", nullptr, "which weft this is", &version},
+    {"env", nullptr, "what weft sees on this machine, and what it does about it", &env},
+    {"trace", "FILE", "what the execution trace in FILE says (weft::trace::start)", &trace},
 };
 
 int usage(std::FILE* to) {
   std::fprintf(to, "usage: weft COMMAND\n\n");
-  for (const command& c : commands) std::fprintf(to, "  %-10s %s\n", std::string(c.name).c_str(), c.summary);
+  for (const command& c : commands) {
+    const std::string call = std::string(c.name) + (c.argument != nullptr ? std::string(" ") + c.argument : "");
+    std::fprintf(to, "  %-12s %s\n", call.c_str(), c.summary);
+  }
   return to == stdout ? 0 : 2;
 }
 
@@ -147,9 +156,9 @@ int usage(std::FILE* to) {
 int main(int argc, char** argv) {
   const std::string_view wanted = argc > 1 ? argv[1] : "";
   if (wanted == "help" || wanted == "--help" || wanted == "-h") return usage(stdout);
-  if (wanted == "--version") return version();
+  if (wanted == "--version") return version(nullptr);
   for (const command& c : commands) {
-    if (c.name == wanted && argc == 2) return c.run();
+    if (c.name == wanted && argc == (c.argument != nullptr ? 3 : 2)) return c.run(argv[argc - 1]);
   }
   return usage(stderr);
 }
