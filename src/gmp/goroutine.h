@@ -91,6 +91,13 @@ inline std::string_view name_of(const detail::record* body) noexcept {
   return body->ops->extras(body)->name;
 }
 
+// Not more than so many bytes of a text, and not ending inside of a letter (UTF-8).
+inline std::string_view beginning_of(std::string_view text, std::size_t most) noexcept {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
+  return text.substr(0, most);
+}
+
 // A goroutine that waits for the end of another, which runs on its stack meanwhile: what makes it the one that it is. On
 // that stack. (sched/join.h)
 struct lender {

@@ -49,6 +49,14 @@ void* map_memory(std::size_t bytes) noexcept {
   return p;
 }
 
+// Keeps errno: callers are in the midst of a goroutine.
+void* try_to_map_memory(std::size_t bytes) noexcept {
+  const int saved = errno;
+  void* p = map(bytes, 0);
+  errno = saved;
+  return p;
+}
+
 void unmap_memory(void* at, std::size_t bytes) noexcept { ::munmap(at, bytes); }
 
 void* map_huge(std::size_t bytes) noexcept {

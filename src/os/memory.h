@@ -10,6 +10,8 @@ inline constexpr std::size_t page_size = 4096;
 
 // Zeroed, readable and writable. Ends the program if there is none.
 void* map_memory(std::size_t bytes) noexcept;
+// The same; null if there is none.
+void* try_to_map_memory(std::size_t bytes) noexcept;
 void unmap_memory(void* at, std::size_t bytes) noexcept;
 
 // The same, 2 MiB aligned, with a request for huge pages.

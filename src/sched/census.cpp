@@ -37,30 +37,27 @@ os::machine_state state_of(const arch::context& c) noexcept {
   return {reinterpret_cast<std::uintptr_t>(c.pc), reinterpret_cast<std::uintptr_t>(c.sp), reinterpret_cast<std::uintptr_t>(c.fp)};
 }
 
-// Of a name that is too long the beginning, not ending inside of a letter (UTF-8).
-void set_name(census::member& m, std::string_view name) noexcept {
+void set_creator(census::member& m, const record* body) noexcept {
+  if (body == nullptr) return;
+  m.creator = body->creator;
+  m.creator_pc = reinterpret_cast<std::uintptr_t>(body->creator_pc);
+}
+
+}  // namespace
+
+// Of a name that is too long the beginning, not ending inside of a letter (UTF-8). A goroutine that goes on must stand still
+// while this is called: at its end it deletes the name.
+void census::set_name(member& m, const record* body) noexcept {
   constexpr std::string_view cut = "...";
-  std::string_view end;
+  std::string_view name = gmp::name_of(body), end;
   if (name.size() > sizeof m.name) {
-    std::size_t n = sizeof m.name - cut.size();
-    while (n > 0 && (static_cast<unsigned char>(name[n]) & 0xc0) == 0x80) --n;
-    name = name.substr(0, n);
+    name = gmp::beginning_of(name, sizeof m.name - cut.size());
     end = cut;
   }
   std::memcpy(m.name, name.data(), name.size());
   std::memcpy(m.name + name.size(), end.data(), end.size());
   m.name_size = static_cast<std::uint8_t>(name.size() + end.size());
 }
-
-void set_body(census::member& m, const record* body) noexcept {
-  if (body != nullptr) {
-    m.creator = body->creator;
-    m.creator_pc = reinterpret_cast<std::uintptr_t>(body->creator_pc);
-  }
-  set_name(m, gmp::name_of(body));
-}
-
-}  // namespace
 
 census::census() : code_(os::code_map::read()), capacity_(2 * read_stack_stats().total + room_to_grow) {
   // Address space only: what is not used is never touched.
@@ -118,11 +115,13 @@ void census::add(const goroutine& g) noexcept {
   m.reason = g.reason;
   m.locked = g.lock_depth != 0;
   m.waiting_since = g.waiting_since.load(std::memory_order_relaxed);
-  set_body(m, g.body);
+  set_creator(m, g.body);
   m.frames = 0;
+  m.name_size = 0;
   if (is_detached(state) && !(m.is_caller && caller_frame_count_ != 0)) {
     runners_[runner_count_++] = {&g, &m};
   } else {
+    set_name(m, g.body);
     walk(g, m);
   }
   for_each_lender(g, [&](const gmp::lender& l) { add_lender(g, l); });
@@ -139,7 +138,8 @@ void census::add_lender(const goroutine& g, const gmp::lender& l) noexcept {
   m.state = status::waiting;
   m.reason = l.reason;
   m.waiting_since = l.waiting_since;
-  set_body(m, l.body);
+  set_creator(m, l.body);
+  set_name(m, l.body);
   if (l.context.pc != nullptr) walk_from(state_of(l.context), g, m);
 }
 
@@ -164,6 +164,7 @@ void census::walk_from(const os::machine_state& from, const goroutine& g, member
 void census::forget_walk(member& m) noexcept {
   words_used_ -= m.frames;
   m.frames = 0;
+  m.name_size = 0;
 }
 
 void census::add_queued(const runnable& r) noexcept {

@@ -77,6 +77,7 @@ class census {
   void add_lender(const goroutine& g, const gmp::lender& l) noexcept;
   void add_queued(const runnable& r) noexcept;
   void add_unborn(const record& r) noexcept;
+  static void set_name(member& m, const record* body) noexcept;
   void walk(const goroutine& g, member& m) noexcept;
   void walk_from(const os::machine_state& from, const goroutine& g, member& m) noexcept;
   void forget_walk(member& m) noexcept;

@@ -74,6 +74,7 @@ bool census::walk_if_asleep(runner& r) noexcept {
     if (before.sp == 0) return true;
     if (!is_on_its_stack(*r.g, before.sp)) return false;
     walk_from({before.pc, before.sp, 0}, *r.g, *r.entry);
+    set_name(*r.entry, r.g->body);
     if (os::look_at_thread(tid) == before) return true;
     forget_walk(*r.entry);
   }
@@ -82,7 +83,9 @@ bool census::walk_if_asleep(runner& r) noexcept {
 
 void census::walk_standing(runner& r) noexcept {
   const os::machine_state& at = r.m->position;
-  if (r.m->curg == r.g && is_on_its_stack(*r.g, at.sp)) walk_from(at, *r.g, *r.entry);
+  if (r.m->curg != r.g || !is_on_its_stack(*r.g, at.sp)) return;
+  set_name(*r.entry, r.g->body);
+  walk_from(at, *r.g, *r.entry);
 }
 
 // It did not answer. It may have fallen asleep since then; and where it went into a blocking call is known. Or it has come into
@@ -93,7 +96,9 @@ void census::walk_last_resort(runner& r) noexcept {
     return;
   }
   if (r.asked && walk_if_asleep(r) && r.entry->frames != 0) return;
-  if (r.entry->state == status::syscall) walk(*r.g, *r.entry);
+  if (r.entry->state != status::syscall) return;
+  set_name(*r.entry, r.g->body);
+  walk(*r.g, *r.entry);
 }
 
 // Under sched.lock, which it was queued under: it is off its stack.
@@ -101,6 +106,7 @@ void census::walk_if_it_ran(const goroutine& g) noexcept {
   const runner* r = runner_of(&g);
   if (r == nullptr || r->entry->frames != 0) return;
   r->entry->state = status::runnable;
+  set_name(*r->entry, g.body);
   walk(g, *r->entry);
 }
 

@@ -48,7 +48,7 @@ std::size_t scavenge_stacks() noexcept;
 goroutine* guard_hit(const void* address) noexcept;
 
 // Every stack's goroutine, also the dead ones, whether the world stands or not: only what is atomic may be looked at
-// unless it does. A few thousand at a time under the lock of the pools, so `visit` neither blocks nor allocates.
+// unless it does. A few thousand at a time under the lock of the pools, so `visit` neither blocks nor takes memory from malloc.
 void for_each_goroutine(void (*visit)(const goroutine&, void*), void* argument) noexcept;
 
 template <class Visit>

@@ -1,7 +1,9 @@
 #include "sched/tracing.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "gmp/current.h"
@@ -16,54 +18,58 @@ using trace::kind;
 using trace::why;
 
 constexpr std::size_t longest_name = 64;
-constexpr std::uint32_t most_together = 2 + longest_name / 16;
+constexpr std::size_t piece = 16;
+
+std::uint64_t address(const record* r) noexcept { return reinterpret_cast<std::uintptr_t>(r); }
 
 std::uint64_t spawned_at(const record* body) noexcept {
   return body != nullptr ? reinterpret_cast<std::uintptr_t>(body->creator_pc) : 0;
 }
 
-std::uint64_t address(const record* r) noexcept { return reinterpret_cast<std::uintptr_t>(r); }
-
-event origin_of(const record* body) noexcept {
-  return {.kind = kind::origin, .a = body != nullptr ? body->creator : 0, .b = spawned_at(body)};
-}
-
-// In pieces, after the event that it belongs to.
-template <class Add>
-void add_name(std::string_view name, Add add) noexcept {
-  name = name.substr(0, longest_name);
-  for (std::size_t at = 0; at < name.size(); at += 16) {
-    event piece{.kind = kind::name, .number = static_cast<std::uint32_t>(name.size())};
-    const std::string_view rest = name.substr(at);
-    std::memcpy(&piece.a, rest.data(), std::min<std::size_t>(rest.size(), 8));
-    if (rest.size() > 8) std::memcpy(&piece.b, rest.data() + 8, std::min<std::size_t>(rest.size() - 8, 8));
-    add(piece);
+// An event and what is to be known of its goroutine: who spawned it where, and its name, in pieces.
+class introduction {
+ public:
+  introduction(const event& e, const record* body, std::string_view name) noexcept {
+    events_[count_++] = e;
+    events_[count_++] = {.kind = kind::origin, .a = body != nullptr ? body->creator : 0, .b = spawned_at(body)};
+    name = gmp::beginning_of(name, longest_name);
+    for (std::size_t at = 0; at < name.size(); at += piece) {
+      events_[count_++] = {.kind = kind::name,
+                           .number = static_cast<std::uint32_t>(name.size()),
+                           .a = word(name, at),
+                           .b = word(name, at + piece / 2)};
+    }
   }
-}
 
-// With its name, if it has one.
-void add_named(processor* p, const event& e, const record* body) noexcept {
-  p->log->make_room(most_together);
-  p->log->add(e);
-  if (body != nullptr && body->ops != nullptr && body->ops->extras != nullptr) {
-    add_name(gmp::name_of(body), [p](const event& piece) { p->log->add(piece); });
+  std::span<const event> events() const noexcept { return {events_.data(), count_}; }
+
+ private:
+  static std::uint64_t word(std::string_view text, std::size_t at) noexcept {
+    std::uint64_t w = 0;
+    if (at < text.size()) std::memcpy(&w, text.data() + at, std::min(text.size() - at, sizeof w));
+    return w;
   }
-}
+
+  std::array<event, 2 + longest_name / piece> events_;
+  std::size_t count_ = 0;
+};
 
 void add_start(processor* p, const goroutine* g, std::int64_t now) noexcept {
-  add_named(p, {.when = now, .kind = kind::started, .a = g->id, .b = spawned_at(g->body)}, g->body);
+  p->log->add({.when = now, .kind = kind::started, .a = g->id, .b = spawned_at(g->body)});
 }
 
-void add_stop(processor* p, const goroutine* g, why w, std::int64_t now) noexcept {
-  p->log->add({.when = now, .kind = kind::stopped, .why = w, .reason = static_cast<std::uint8_t>(g->reason.get()), .a = g->id});
+void add_stop(processor* p, std::uint64_t id, why w, detail::wait_reason reason, std::int64_t now) noexcept {
+  p->log->add({.when = now, .kind = kind::stopped, .why = w, .reason = static_cast<std::uint8_t>(reason), .a = id});
 }
 
 // Why a goroutine that is being switched away from does not run on; its end has been told already.
 void add_departure(processor* p, const goroutine* g, std::int64_t now) noexcept {
   const status state = g->state.load(std::memory_order_relaxed);
   if (state == status::dead) return;
-  add_stop(p, g, state == status::waiting ? why::waiting : why::runnable, now);
+  add_stop(p, g->id, state == status::waiting ? why::waiting : why::runnable, g->reason, now);
 }
+
+void add_outside(const event& e) noexcept { trace::add_outside({&e, 1}); }
 
 // In which state the trace finds a goroutine while the world is stopped.
 why state_of(const goroutine& g) noexcept {
@@ -74,7 +80,8 @@ why state_of(const goroutine& g) noexcept {
       return why::in_call;
     case status::detached: {
       const machine* m = g.on_machine;
-      const bool in_call = m != nullptr && m->curg == &g && m->revoked.load(std::memory_order_relaxed) == gmp::p_in_call;
+      const bool in_call =
+          m != nullptr && m->curg == &g && m->revoked.load(std::memory_order_relaxed) == gmp::p_in_call;
       return in_call ? why::in_call : why::preempted;
     }
     case status::preempted:
@@ -84,17 +91,19 @@ why state_of(const goroutine& g) noexcept {
   }
 }
 
-void add_found(const event& e, const record* body) noexcept {
-  trace::add_outside(e);
-  trace::add_outside(origin_of(body));
-  add_name(gmp::name_of(body), &trace::add_outside);
+void add_found(std::uint64_t id, why w, detail::wait_reason reason, const record* body, std::string_view name,
+               std::int64_t now) noexcept {
+  const event e{.when = now, .kind = kind::found, .why = w, .reason = static_cast<std::uint8_t>(reason), .a = id};
+  trace::add_outside(introduction(e, body, name).events());
 }
 
 void add_found(const goroutine& g, std::int64_t now) noexcept {
   if (g.state.load(std::memory_order_acquire) == status::dead) return;
-  add_found({.when = now, .kind = kind::found, .why = state_of(g), .reason = static_cast<std::uint8_t>(g.reason.get()), .a = g.id}, g.body);
+  const why w = state_of(g);
+  // One that goes on meanwhile may be about to delete its name.
+  add_found(g.id, w, g.reason, g.body, w == why::preempted ? std::string_view() : g.name(), now);
   for (const gmp::lender* l = g.lender; l != nullptr; l = l->outer) {
-    add_found({.when = now, .kind = kind::found, .why = why::waiting, .reason = static_cast<std::uint8_t>(l->reason), .a = l->id}, l->body);
+    add_found(l->id, why::waiting, l->reason, l->body, gmp::name_of(l->body), now);
   }
 }
 
@@ -108,19 +117,20 @@ void trace_switch(processor* p, const goroutine* from, const goroutine* to) noex
 
 void trace_start(processor* p, const goroutine* g) noexcept { add_start(p, g, os::now_ns()); }
 
-void trace_stop(processor* p, const goroutine* g, why w) noexcept { add_stop(p, g, w, os::now_ns()); }
+void trace_stop(processor* p, const goroutine* g, why w) noexcept { add_stop(p, g->id, w, g->reason, os::now_ns()); }
 
 void trace_lending(processor* p, const goroutine* g, const gmp::lender& l) noexcept {
-  p->log->add({.when = os::now_ns(), .kind = kind::stopped, .why = why::waiting, .reason = static_cast<std::uint8_t>(l.reason), .a = g->id});
+  add_stop(p, g->id, why::waiting, l.reason, os::now_ns());
 }
 
 void trace_birth(processor* p, const goroutine* g) noexcept {
-  p->log->make_room(most_together);
-  p->log->add({.when = os::now_ns(), .kind = kind::born, .a = g->id, .b = address(g->body)});
-  add_named(p, origin_of(g->body), g->body);
+  const event e{.when = os::now_ns(), .kind = kind::born, .a = g->id, .b = address(g->body)};
+  p->log->add(introduction(e, g->body, g->name()).events());
 }
 
-void trace_spawn(processor* p, const record* r) noexcept { p->log->add({.when = os::now_ns(), .kind = kind::spawned, .a = r->creator, .b = address(r)}); }
+void trace_spawn(processor* p, const record* r) noexcept {
+  p->log->add({.when = os::now_ns(), .kind = kind::spawned, .a = r->creator, .b = address(r)});
+}
 
 void trace_ready(processor* p, const goroutine* g) noexcept {
   const machine* m = gmp::current_machine();
@@ -129,7 +139,8 @@ void trace_ready(processor* p, const goroutine* g) noexcept {
 }
 
 void trace_steal(processor* thief, const processor* victim, std::uint32_t moved) noexcept {
-  thief->log->add({.when = os::now_ns(), .kind = kind::stole, .number = moved, .a = static_cast<std::uint64_t>(victim->id)});
+  thief->log->add(
+      {.when = os::now_ns(), .kind = kind::stole, .number = moved, .a = static_cast<std::uint64_t>(victim->id)});
 }
 
 void trace_thread(processor* p, const machine* m) noexcept {
@@ -137,20 +148,29 @@ void trace_thread(processor* p, const machine* m) noexcept {
 }
 
 void trace_spawn_outside(const record* r) noexcept {
-  if (trace::is_on()) trace::add_outside({.when = os::now_ns(), .kind = kind::spawned, .b = address(r)});
+  if (trace::is_on()) add_outside({.when = os::now_ns(), .kind = kind::spawned, .b = address(r)});
 }
 
 void trace_ready_outside(const goroutine* g) noexcept {
-  if (trace::is_on()) trace::add_outside({.when = os::now_ns(), .kind = kind::readied, .a = g->id});
+  if (trace::is_on()) add_outside({.when = os::now_ns(), .kind = kind::readied, .a = g->id});
 }
 
 void trace_world(kind stops_or_goes) noexcept {
-  if (trace::is_on()) trace::add_outside({.when = os::now_ns(), .kind = stops_or_goes});
+  if (trace::is_on()) add_outside({.when = os::now_ns(), .kind = stops_or_goes});
 }
 
-void trace_population() noexcept {
-  const std::int64_t now = os::now_ns();
+void begin_trace() noexcept {
+  // Before it is on: whatever happens to a goroutine now is later than that it was found.
+  const std::int64_t now = os::now_ns() - 1;
+  trace::begin_logging();
+  add_outside({.when = now, .kind = kind::world_stops});  // it stands, or does not exist yet
   for_each_goroutine([now](const goroutine& g) { add_found(g, now); });
+  attach_logs();
+}
+
+void end_trace() noexcept {
+  trace::end_logging();
+  attach_logs();
 }
 
 void attach_logs() noexcept {

@@ -1,5 +1,5 @@
-// What the scheduler tells the execution trace. A P has a log while a trace is on; whoever owns the P looks whether it has, which
-// is all that a trace costs while there is none, and calls the functions here.
+// What the scheduler tells the execution trace. A P has a log while a trace is on; whoever owns the P looks whether it
+// has, which is all that a trace costs while there is none, and calls the functions here.
 #pragma once
 
 #include "sched/scheduler.h"
@@ -30,16 +30,19 @@ namespace weft::sched {
 [[gnu::cold, gnu::noinline]] void trace_steal(processor* thief, const processor* victim, std::uint32_t moved) noexcept;
 [[gnu::cold, gnu::noinline]] void trace_thread(processor* p, const machine* m) noexcept;
 
-// ---- by those who have no P ------------------------------------------------------------------------------------------
+// ---- by those who have no P
+// ------------------------------------------------------------------------------------------
 
 void trace_spawn_outside(const record* r) noexcept;
 void trace_ready_outside(const goroutine* g) noexcept;
 void trace_world(trace::kind stops_or_goes) noexcept;
 
-// ---- while the world is stopped --------------------------------------------------------------------------------------
+// ---- while the world is stopped
+// --------------------------------------------------------------------------------------
 
-// All that there is, as the first thing in a new trace.
-void trace_population() noexcept;
+// A trace begins with all goroutines that there are.
+void begin_trace() noexcept;
+void end_trace() noexcept;
 // Gives the Ps the logs that they should have now.
 void attach_logs() noexcept;
 

@@ -100,7 +100,10 @@ void give_back_revoked(int procs) noexcept WEFT_REQUIRES(sched.lock) {
     p->owner.store(m, std::memory_order_release);
     p->state.store(processor_state::running, std::memory_order_relaxed);
     gmp::transition(*m->curg, status::detached, status::running);
-    if (is_traced(p)) [[unlikely]] trace_start(p, m->curg);
+    if (is_traced(p)) [[unlikely]] {
+      trace_thread(p, m);
+      trace_start(p, m->curg);
+    }
     no_longer_loose(m, gmp::p_attached);  // [world.give_back] the P is ready to be used
   }
 }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <new>
+#include <utility>
 
 #include "base/futex.h"
 #include "base/lock.h"
@@ -46,14 +47,14 @@ void push_full(chunk* c) noexcept WEFT_REQUIRES(shared.lock) {
   shared.full_last = c;
 }
 
-// A log's first one is not refused.
-chunk* take_empty(bool first) noexcept WEFT_REQUIRES(shared.lock) {
+// Null: there are too many, or no memory.
+chunk* take_empty() noexcept WEFT_REQUIRES(shared.lock) {
   chunk* c = shared.empty;
   if (c != nullptr) {
     shared.empty = c->next;
-  } else if (first || shared.chunks < max_chunks) {
-    c = static_cast<chunk*>(os::map_memory(sizeof(chunk)));
-    ++shared.chunks;
+  } else if (shared.chunks < max_chunks) {
+    c = static_cast<chunk*>(os::try_to_map_memory(sizeof(chunk)));
+    if (c != nullptr) ++shared.chunks;
   }
   return c;
 }
@@ -65,35 +66,36 @@ void tell_writer() noexcept {
 
 }  // namespace
 
-// The full chunk for an empty one; if there is none, what is in it is lost.
-void log::renew() noexcept {
+// The full chunk for an empty one. False: there is none, and what was to be added is lost.
+bool log::renew(std::size_t wanted) noexcept {
   chunk* fresh = nullptr;
   {
     base::lock_guard guard(shared.lock);
-    fresh = take_empty(chunk_ == nullptr);
+    fresh = take_empty();
     if (fresh != nullptr && chunk_ != nullptr) push_full(chunk_);
   }
   if (fresh == nullptr) {
-    std::uint64_t lost = chunk_->count;
-    if (chunk_->events[0].kind == kind::lost) lost += chunk_->events[0].a - 1;
-    chunk_->events[0] = {.when = os::now_ns(), .kind = kind::lost, .a = lost};
-    chunk_->count = 1;
-    return;
+    lost_ += wanted;
+    return false;
   }
   if (chunk_ != nullptr) tell_writer();
   fresh->source = source_;
   fresh->count = 0;
   chunk_ = fresh;
+  if (lost_ != 0)
+    chunk_->events[chunk_->count++] = {.when = os::now_ns(), .kind = kind::lost, .a = std::exchange(lost_, 0)};
+  return true;
 }
 
 void log::hand_over() noexcept {
+  lost_ = 0;
   if (chunk_ == nullptr) return;
   base::lock_guard guard(shared.lock);
   push_full(chunk_);
   chunk_ = nullptr;
 }
 
-bool is_on() noexcept { return logs.on.load(std::memory_order_relaxed); }
+bool is_on() noexcept { return logs.on.load(std::memory_order_acquire); }  // [trace.on]
 
 log* log_of(std::int32_t p) noexcept {
   if (!is_on()) return nullptr;
@@ -105,13 +107,13 @@ log* log_of(std::int32_t p) noexcept {
   return l;
 }
 
-void add_outside(const event& e) noexcept {
+void add_outside(std::span<const event> group) noexcept {
   if (!is_on()) return;
   base::lock_guard guard(logs.outside_lock);
-  if (is_on()) logs.outside.add(e);
+  if (is_on()) logs.outside.add(group);
 }
 
-void begin_logging() noexcept { logs.on.store(true, std::memory_order_release); }
+void begin_logging() noexcept { logs.on.store(true, std::memory_order_release); }  // [trace.on]
 
 void end_logging() noexcept {
   {

@@ -1,16 +1,17 @@
 #include "trace/perfetto.h"
 
+#include <unistd.h>
+#include <weft/detail/wait_reason.h>
+
 #include <cstdio>
 #include <cstring>
-
-#include <unistd.h>
-
-#include <weft/detail/wait_reason.h>
+#include <utility>
 
 namespace weft::trace {
 namespace {
 
-// ---- protocol buffers, as far as they are needed ---------------------------------------------------------------------
+// ---- protocol buffers, as far as they are needed
+// ---------------------------------------------------------------------
 
 void put_varint(std::string& out, std::uint64_t n) {
   while (n >= 0x80) {
@@ -41,8 +42,8 @@ void put_text(std::string& out, std::uint32_t field, std::string_view text) {
   out += text;
 }
 
-// A message within another, written in place. Its length, which is known at the end only, always takes two bytes: a varint may be
-// longer than it needs to be.
+// A message within another, written in place. Its length, which is known at the end only, always takes two bytes: a
+// varint may be longer than it needs to be.
 class message {
  public:
   message(std::string& out, std::uint32_t field) : out_(out) {
@@ -63,13 +64,15 @@ class message {
   std::size_t begin_;
 };
 
-// ---- the fields of Perfetto's messages -------------------------------------------------------------------------------
+// ---- the fields of Perfetto's messages
+// -------------------------------------------------------------------------------
 
 namespace trace_fields {
 constexpr std::uint32_t packet = 1;
 }
 namespace packet_fields {
-constexpr std::uint32_t timestamp = 8, sequence = 10, track_event = 11, interned_data = 12, flags = 13, track_descriptor = 60;
+constexpr std::uint32_t timestamp = 8, sequence = 10, track_event = 11, interned_data = 12, flags = 13,
+                        track_descriptor = 60;
 }
 namespace event_fields {
 constexpr std::uint32_t annotations = 4, type = 9, name_id = 10, track = 11, flows = 47, ended_flows = 48;
@@ -135,7 +138,8 @@ std::string_view state_after(const event& e) {
 }
 
 bool is_of_weft_or_std(const os::symbol& s) {
-  return s.file.find("/weft/") != s.file.npos || s.file.find("/include/c++/") != s.file.npos || s.function.starts_with("weft::");
+  return s.file.find("/include/weft/") != s.file.npos || s.file.find("/include/c++/") != s.file.npos ||
+         s.function.starts_with("weft::");
 }
 
 std::string_view without_folders(std::string_view path) { return path.substr(path.rfind('/') + 1); }
@@ -145,6 +149,12 @@ std::string_view without_parameters(std::string_view function) {
   constexpr std::string_view call = "::operator";
   function = function.substr(0, function.find('(', 1));
   return function.ends_with(call) ? function.substr(0, function.size() - call.size()) : function;
+}
+
+// What weft itself spawns: the main goroutine, and those in which timers call their functions.
+std::string_view inside_weft(std::string_view spawner) {
+  if (!spawner.starts_with("weft::")) return "goroutine";
+  return spawner.find("main") != spawner.npos ? "main" : "timer";
 }
 
 bool is_detail(const event& e) { return e.kind == kind::origin || e.kind == kind::name; }
@@ -225,7 +235,7 @@ const std::string& perfetto_encoder::place_of(std::uint64_t pc) {
     if (!s.file.empty()) (((at->second += " (") += without_folders(s.file)) += ":" + std::to_string(s.line)) += ")";
     return at->second;
   }
-  return at->second = where.symbols.back().function.starts_with("weft::") ? "main" : "goroutine";
+  return at->second = inside_weft(where.symbols.back().function);
 }
 
 void perfetto_encoder::emit(const track_event& t) {
@@ -268,7 +278,10 @@ void perfetto_encoder::describe_processor(std::int32_t p) {
 
 void perfetto_encoder::describe_goroutine(const event& e, const details& d) {
   std::string title = "goroutine " + std::to_string(e.a);
-  if (!d.name.empty()) title += " \"" + d.name + "\"";
+  if (!d.name.empty()) {
+    title += " \"" + d.name + "\"";
+    named_[e.a] = name_id(d.name);
+  }
   if (d.spawned_at != 0) title += " " + place_of(d.spawned_at);
   describe_track(track_of_goroutine(e.a), goroutines_track, title);
   const auto state = name_id(e.kind == kind::born ? "runnable" : state_after(e));
@@ -281,47 +294,81 @@ void perfetto_encoder::change_state(const event& e, std::string_view state) {
   if (!state.empty()) emit({.when = e.when, .type = slice_begin, .track = track, .name_id = name_id(state)});
 }
 
-void perfetto_encoder::start(std::int32_t source, const event& e, std::string_view name) {
-  std::uint64_t& running = running_[source];
-  if (running != 0) emit({.when = e.when, .type = slice_end, .track = track_of_processor(source)});
-  running = e.a;
-  const std::uint64_t label = name_id(!name.empty() ? name : e.b != 0 ? std::string_view(place_of(e.b)) : "goroutine");
-  emit({.when = e.when, .type = slice_begin, .track = track_of_processor(source), .name_id = label, .ended_flow = flow_to_goroutine(e.a),
-        .argument = "goroutine", .value = e.a});
+// Who runs on the P does not any more.
+void perfetto_encoder::end_run(std::int32_t source, const event& e) {
+  if (std::exchange(running_[source], 0) != 0)
+    emit({.when = e.when, .type = slice_end, .track = track_of_processor(source)});
+}
+
+// By its name, if that is known already: it was born on another P, maybe, whose log comes later.
+std::uint64_t perfetto_encoder::label_of(const event& e) {
+  const auto named = named_.find(e.a);
+  if (named != named_.end()) return named->second;
+  return name_id(e.b != 0 ? std::string_view(place_of(e.b)) : "goroutine");
+}
+
+void perfetto_encoder::start(std::int32_t source, const event& e) {
+  end_run(source, e);
+  running_[source] = e.a;
+  const std::uint64_t label = label_of(e);
+  emit({.when = e.when,
+        .type = slice_begin,
+        .track = track_of_processor(source),
+        .name_id = label,
+        .ended_flow = flow_to_goroutine(e.a),
+        .argument = "goroutine",
+        .value = e.a});
   change_state(e, "running");
 }
 
 void perfetto_encoder::stop(std::int32_t source, const event& e) {
-  std::uint64_t& running = running_[source];
-  if (running != 0) emit({.when = e.when, .type = slice_end, .track = track_of_processor(source)});
-  running = 0;
+  end_run(source, e);
   change_state(e, state_after(e));
 }
 
 void perfetto_encoder::ready(std::int32_t source, const event& e) {
-  emit({.when = e.when, .type = instant, .track = track_of_processor(source), .name_id = name_id("ready"), .flow = flow_to_goroutine(e.a),
-        .argument = "goroutine", .value = e.a});
+  emit({.when = e.when,
+        .type = instant,
+        .track = track_of_processor(source),
+        .name_id = name_id("ready"),
+        .flow = flow_to_goroutine(e.a),
+        .argument = "goroutine",
+        .value = e.a});
   change_state(e, "runnable");
 }
 
 void perfetto_encoder::add(std::int32_t source, const event& e, const details& d) {
   describe_processor(source);
   const auto note = [&](std::string_view what, const char* argument, std::uint64_t value) {
-    emit({.when = e.when, .type = instant, .track = track_of_processor(source), .name_id = name_id(what), .argument = argument, .value = value});
+    emit({.when = e.when,
+          .type = instant,
+          .track = track_of_processor(source),
+          .name_id = name_id(what),
+          .argument = argument,
+          .value = value});
   };
   switch (e.kind) {
     case kind::started:
-      return start(source, e, d.name);
+      return start(source, e);
     case kind::stopped:
       return stop(source, e);
     case kind::born:
-      emit({.when = e.when, .type = instant, .track = track_of_processor(source), .name_id = name_id("begin"), .ended_flow = flow_to_record(e.b),
-            .argument = "goroutine", .value = e.a});
+      emit({.when = e.when,
+            .type = instant,
+            .track = track_of_processor(source),
+            .name_id = name_id("begin"),
+            .ended_flow = flow_to_record(e.b),
+            .argument = "goroutine",
+            .value = e.a});
       return describe_goroutine(e, d);
     case kind::found:
       return describe_goroutine(e, d);
     case kind::spawned:
-      return emit({.when = e.when, .type = instant, .track = track_of_processor(source), .name_id = name_id("spawn"), .flow = flow_to_record(e.b)});
+      return emit({.when = e.when,
+                   .type = instant,
+                   .track = track_of_processor(source),
+                   .name_id = name_id("spawn"),
+                   .flow = flow_to_record(e.b)});
     case kind::readied:
       return ready(source, e);
     case kind::stole:
@@ -333,7 +380,7 @@ void perfetto_encoder::add(std::int32_t source, const event& e, const details& d
     case kind::world_goes:
       return emit({.when = e.when, .type = slice_end, .track = world_track});
     case kind::lost:
-      running_[source] = 0;
+      end_run(source, e);
       return note("events lost", "events", e.a);
     case kind::origin:
     case kind::name:

@@ -1,5 +1,5 @@
-// Events in the format of Perfetto's traces, which its viewer (ui.perfetto.dev) and its trace processor read: a sequence of
-// protocol buffers, each a packet of its own. Times order them, not their places in the file.
+// Events in the format of Perfetto's traces, which its viewer (ui.perfetto.dev) and its trace processor read: a
+// sequence of protocol buffers, each a packet of its own. Times order them, not their places in the file.
 //
 //   a track for each P         who runs there, and since when on which thread; what was spawned, readied and stolen
 //   a track for each goroutine what it does: running, runnable, or what it waits for, in the words of the dumps
@@ -44,9 +44,11 @@ class perfetto_encoder {
   void describe_process();
   void describe_processor(std::int32_t p);
   void describe_goroutine(const event& e, const details& d);
-  void start(std::int32_t source, const event& e, std::string_view name);
+  void start(std::int32_t source, const event& e);
   void stop(std::int32_t source, const event& e);
   void ready(std::int32_t source, const event& e);
+  void end_run(std::int32_t source, const event& e);
+  std::uint64_t label_of(const event& e);
   void describe_track(std::uint64_t track, std::uint64_t parent, std::string_view name);
   // Ends what the goroutine did and begins `state`.
   void change_state(const event& e, std::string_view state);
@@ -58,6 +60,7 @@ class perfetto_encoder {
   std::string out_;
   std::map<std::string, std::uint64_t, std::less<>> names_;
   std::unordered_map<std::uint64_t, std::string> places_;
+  std::unordered_map<std::uint64_t, std::uint64_t> named_;   // goroutines that have a name, and its id
   std::unordered_map<std::int32_t, std::uint64_t> running_;  // the goroutine on each P that has a track
   os::symbolizer symbols_;
 };

@@ -1,13 +1,14 @@
 #include "trace/writer.h"
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <exception>
-
-#include <fcntl.h>
-#include <pthread.h>
-#include <unistd.h>
+#include <utility>
 
 #include "trace/log.h"
 #include "trace/perfetto.h"
@@ -29,8 +30,10 @@ struct {
 void write_out(std::string& text) {
   for (std::size_t at = 0; at < text.size() && !writing.error;) {
     const ssize_t n = ::write(writing.fd, text.data() + at, text.size() - at);
-    if (n >= 0) {
+    if (n > 0) {
       at += static_cast<std::size_t>(n);
+    } else if (n == 0) {
+      writing.error = std::make_error_code(std::errc::no_space_on_device);
     } else if (errno != EINTR) {
       writing.error = {errno, std::system_category()};
     }
@@ -38,39 +41,39 @@ void write_out(std::string& text) {
   text.clear();
 }
 
-void write_all() {
-  perfetto_encoder encoder;
-  while (chunk* c = wait_for_chunks()) {
-    while (c != nullptr) {
-      chunk* next = c->next;
-      if (!writing.error) encoder.add(*c);
-      give_back(c);
-      if (encoder.out().size() >= enough) write_out(encoder.out());
-      c = next;
+// Calls use(chunk) for each until the trace has ended, and gives it back, whatever happens.
+template <class Use>
+void for_each_chunk(Use use) {
+  while (chunk* first = wait_for_chunks()) {
+    while (chunk* c = std::exchange(first, first != nullptr ? first->next : nullptr)) {
+      struct returned {
+        chunk* c;
+        ~returned() { give_back(c); }
+      } guard{c};
+      use(*c);
     }
   }
-  write_out(encoder.out());
 }
 
-void drop_all() {
-  while (chunk* c = wait_for_chunks()) {
-    while (c != nullptr) {
-      chunk* next = c->next;
-      give_back(c);
-      c = next;
+// What cannot be kept in memory or on disk is thrown away; the first failure is what stop() tells.
+void write_all() {
+  perfetto_encoder encoder;
+  for_each_chunk([&](const chunk& c) {
+    if (writing.error) return;
+    try {
+      encoder.add(c);
+      if (encoder.out().size() >= enough) write_out(encoder.out());
+    } catch (const std::exception&) {
+      writing.error = std::make_error_code(std::errc::not_enough_memory);
     }
-  }
+  });
+  write_out(encoder.out());
 }
 
 void* writer_thread(void*) {
   writing.tid.store(::gettid(), std::memory_order_release);
   ::pthread_setname_np(::pthread_self(), "weft-trace");
-  try {
-    write_all();
-  } catch (const std::bad_alloc&) {
-    writing.error = std::make_error_code(std::errc::not_enough_memory);
-    drop_all();
-  }
+  write_all();
   writing.tid.store(0, std::memory_order_release);
   return nullptr;
 }

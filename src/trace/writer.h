@@ -1,5 +1,5 @@
-// The thread that brings what was logged into the file. It is the program's in nothing but name: it runs no goroutine, needs no
-// P, and receives no signal.
+// The thread that brings what was logged into the file. It is the program's in nothing but name: it runs no goroutine,
+// needs no P, and receives no signal.
 #pragma once
 
 #include <cstdint>

@@ -3,13 +3,15 @@
 #include <weft/weft.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include "support/await.h"
 #include "support/traced.h"
@@ -40,6 +42,14 @@ bool contains(const std::set<std::string>& states, std::initializer_list<const c
   return std::all_of(wanted.begin(), wanted.end(), [&](const char* s) { return states.contains(s); });
 }
 
+void await_dump(const std::string& text) {
+  test::await([&] {
+    std::ostringstream out;
+    weft::runtime::dump_goroutines(out);
+    return out.str().find(text) != std::string::npos;
+  });
+}
+
 TEST(trace, shows_what_a_goroutine_did_and_what_it_waited_for) {
   const trace_file t = traced([] {
     weft::chan<int> c, done;
@@ -49,7 +59,7 @@ TEST(trace, shows_what_a_goroutine_did_and_what_it_waited_for) {
       weft::sleep_for(1ms);
       done.send(1);
     });
-    weft::sleep_for(1ms);
+    await_dump("[chan receive] \"receiver\"");
     c.send(1);
     done.recv();
   });
@@ -65,7 +75,7 @@ TEST(trace, shows_goroutines_that_are_older_than_it) {
       c.recv();
       done.send(1);
     });
-    weft::yield();
+    await_dump("[chan receive] \"old\"");
     weft::trace::start(file.path());
     c.send(1);
     done.recv();
@@ -127,6 +137,41 @@ TEST(trace, leads_from_who_spawned_or_woke_a_goroutine_to_where_it_runs) {
   EXPECT_EQ(test::count(t, "spawn"), 101u);
 }
 
+struct yields_when_it_dies {
+  ~yields_when_it_dies() {
+    for (int i = 0; i < 10; ++i) weft::yield();
+  }
+};
+weft::goroutine_local<yields_when_it_dies> last_act;
+
+TEST(trace, shows_goroutines_to_the_end_of_their_locals_when_their_function_is_gone) {
+  const trace_file t = traced([] {
+    weft::wait_group wg;
+    for (int i = 0; i < 100; ++i) {
+      wg.add(1);
+      weft::go({.name = "a name that is too long for a small string " + std::to_string(i)},
+               [&wg, big = std::array<char, 100>()] {
+                 (void)big;
+                 (void)*last_act;
+                 wg.done();
+               });
+    }
+    wg.wait();
+    test::await_solitude();
+  });
+  EXPECT_TRUE(test::states_of(t, "for a small string 99\"").contains("running"));
+}
+
+TEST(trace, calls_goroutines_of_timers_so) {
+  const trace_file t = traced([] {
+    weft::chan<int> c(1);
+    weft::after_func(1us, [=] { c.send(1); });
+    c.recv();
+  });
+  EXPECT_TRUE(test::states_of(t, " timer").contains("running"));
+  EXPECT_TRUE(test::states_of(t, " main").contains("running"));
+}
+
 TEST(trace, goes_on_while_the_number_of_Ps_changes) {
   const trace_file t = traced(
       [] {
@@ -145,7 +190,6 @@ TEST(trace, goes_on_while_the_number_of_Ps_changes) {
         wg.wait();
       },
       2);
-  EXPECT_TRUE(std::any_of(t.tracks.begin(), t.tracks.end(), [](const auto& track) { return track.second == "P 4"; }));
   EXPECT_GE(test::count(t, "stopped"), 4u);
 }
 
@@ -202,8 +246,8 @@ TEST(trace, needs_a_file_that_can_be_made_and_written) {
   });
 }
 
-TEST(trace, of_a_hundred_thousand_goroutines_lacks_none_of_them) {
-  constexpr int goroutines = 100'000;
+TEST(trace, of_many_goroutines_lacks_none_of_them) {
+  constexpr int goroutines = 20'000;
   const trace_file t = traced([] {
     weft::wait_group wg;
     for (int i = 0; i < goroutines; ++i) wg.go([] {});
@@ -212,7 +256,8 @@ TEST(trace, of_a_hundred_thousand_goroutines_lacks_none_of_them) {
   std::size_t ran = 0;
   std::set<std::uint64_t> seen;
   for (const tool::track_event& e : t.events) {
-    if (e.track >= test::first_goroutine_track && e.type == tool::track_event::begin && t.names.at(e.name) == "running") {
+    if (e.track >= test::first_goroutine_track && e.type == tool::track_event::begin &&
+        t.names.at(e.name) == "running") {
       ran += seen.insert(e.track).second;
     }
   }

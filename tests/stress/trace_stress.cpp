@@ -1,5 +1,5 @@
-// Traces are begun and ended while goroutines talk, spawn, compute, sleep and are in blocking calls, plain threads wake them, and
-// the number of Ps changes. Each trace is read back: on every track one thing follows the other.
+// Traces are begun and ended while goroutines talk, spawn, compute, sleep and are in blocking calls, plain threads wake
+// them, and the number of Ps changes. Each trace is read back: on every track one thing follows the other.
 //
 //   WEFT_STRESS_SECONDS=N   in all (6 if not set)
 //   WEFT_SOAK=1             240 seconds
@@ -72,7 +72,8 @@ void round(std::uint64_t seed) {
   work w;
   weft::run(
       [&] {
-        void (work::*const kinds[])(std::uint64_t) = {&work::talk, &work::spawn, &work::compute, &work::sleep, &work::block};
+        void (work::*const kinds[])(std::uint64_t) = {&work::talk, &work::spawn, &work::compute, &work::sleep,
+                                                      &work::block};
         for (int i = 0; i < 12; ++i) {
           const auto kind = kinds[random.below(std::size(kinds))];
           w.wg.go([&w, kind, s = random.next()] { (w.*kind)(s); });

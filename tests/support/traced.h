@@ -49,12 +49,12 @@ inline bool has_losses(const tool::trace_file& t) {
   return false;
 }
 
-// On each track at most one slice is open, and who runs on a P is `running`, there and nowhere else. Of a trace that has lost
-// nothing.
+// On each track at most one slice is open, and who runs on a P is `running`, there and nowhere else. Of a trace that
+// has lost nothing.
 inline void expect_consistent(const tool::trace_file& t) {
-  std::map<std::uint64_t, std::string> open;               // by track
-  std::map<std::uint64_t, std::uint64_t> goroutine_of;     // by the P's track
-  std::set<std::uint64_t> placed;                          // goroutines that are on a P
+  std::map<std::uint64_t, std::string> open;            // by track
+  std::map<std::uint64_t, std::uint64_t> goroutine_of;  // by the P's track
+  std::set<std::uint64_t> placed;                       // goroutines that are on a P
   for (const tool::track_event& e : t.events) {
     if (e.type == tool::track_event::instant) continue;
     ASSERT_TRUE(t.tracks.contains(e.track)) << "a track without a description";
@@ -76,7 +76,8 @@ inline void expect_consistent(const tool::trace_file& t) {
 inline std::set<std::string> states_of(const tool::trace_file& t, const std::string& name) {
   std::set<std::string> states;
   for (const tool::track_event& e : t.events) {
-    if (e.track >= first_goroutine_track && e.type == tool::track_event::begin && t.tracks.at(e.track).find(name) != std::string::npos) {
+    if (e.track >= first_goroutine_track && e.type == tool::track_event::begin &&
+        t.tracks.at(e.track).find(name) != std::string::npos) {
       states.insert(t.names.at(e.name));
     }
   }

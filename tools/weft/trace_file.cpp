@@ -153,7 +153,8 @@ trace_file trace_file::read(const std::string& path) {
     if (m.field != 1) throw std::runtime_error("not a trace");
     read_packet(t, m.bytes);
   }
-  std::stable_sort(t.events.begin(), t.events.end(), [](const track_event& a, const track_event& b) { return a.when < b.when; });
+  std::stable_sort(t.events.begin(), t.events.end(),
+                   [](const track_event& a, const track_event& b) { return a.when < b.when; });
   return t;
 }
 

@@ -18,7 +18,10 @@ constexpr std::uint64_t first_goroutine = std::uint64_t{1} << 32;
 
 std::string duration(double ns) {
   char text[32];
-  const auto [unit, scale] = ns < 1e3 ? std::pair("ns", 1.0) : ns < 1e6 ? std::pair("us", 1e3) : ns < 1e9 ? std::pair("ms", 1e6) : std::pair("s", 1e9);
+  const auto [unit, scale] = ns < 1e3   ? std::pair("ns", 1.0)
+                             : ns < 1e6 ? std::pair("us", 1e3)
+                             : ns < 1e9 ? std::pair("ms", 1e6)
+                                        : std::pair("s", 1e9);
   std::snprintf(text, sizeof text, "%.3g %s", ns / scale, unit);
   return text;
 }
@@ -55,9 +58,11 @@ class summary {
   }
 
   void print() const {
-    std::printf("trace of %s: %zu goroutines, %llu switches, %llu steals\n", duration(length()).c_str(), count_goroutines(),
-                sum(&processor_sum::switches), sum(&processor_sum::steals));
-    if (stops_ != 0) std::printf("the world was stopped %llu times, for %s\n", number(stops_), duration(static_cast<double>(stopped_)).c_str());
+    std::printf("trace of %s: %zu goroutines, %llu switches, %llu steals\n", duration(length()).c_str(),
+                count_goroutines(), sum(&processor_sum::switches), sum(&processor_sum::steals));
+    if (stops_ != 0)
+      std::printf("the world was stopped %llu times, for %s\n", number(stops_),
+                  duration(static_cast<double>(stopped_)).c_str());
     if (lost_ != 0) std::printf("%llu events were LOST: they came faster than they could be written\n", number(lost_));
     print_processors();
     print_groups();
@@ -74,7 +79,7 @@ class summary {
 
   double length() const { return static_cast<double>(std::max<std::uint64_t>(end_ - begin_, 1)); }
 
-  unsigned long long sum(std::uint64_t processor_sum::* what) const {
+  unsigned long long sum(std::uint64_t processor_sum::*what) const {
     std::uint64_t n = 0;
     for (const auto& [track, p] : processors_) n += p.*what;
     return n;
@@ -92,10 +97,17 @@ class summary {
     return at == trace_.names.end() ? none : at->second;
   }
 
+  const std::string& title_of(std::uint64_t track) const {
+    static const std::string none = "?";
+    const auto at = trace_.tracks.find(track);
+    return at == trace_.tracks.end() ? none : at->second;
+  }
+
   void add(const track_event& e) {
     switch (e.type) {
       case track_event::begin:
-        if (const auto at = open_.find(e.track); at != open_.end()) close(e.track, at->second, e.when);  // its end was lost
+        if (const auto at = open_.find(e.track); at != open_.end())
+          close(e.track, at->second, e.when);  // its end was lost
         open_[e.track] = {e.name, e.when};
         if (is_processor(e.track)) ++processors_[e.track].switches;
         break;
@@ -120,10 +132,7 @@ class summary {
     if (name == "events lost") lost_ += e.value;
   }
 
-  bool is_processor(std::uint64_t track) const {
-    const auto at = trace_.tracks.find(track);
-    return at != trace_.tracks.end() && at->second.starts_with("P ");
-  }
+  bool is_processor(std::uint64_t track) const { return title_of(track).starts_with("P "); }
 
   void close(std::uint64_t track, const open_slice& s, std::uint64_t when) {
     const std::uint64_t took = when - s.since;
@@ -138,8 +147,7 @@ class summary {
   }
 
   void add_state(std::uint64_t track, const std::string& state, std::uint64_t took) {
-    const auto at = trace_.tracks.find(track);
-    group& g = groups_[at == trace_.tracks.end() ? "?" : kind_of(at->second)];
+    group& g = groups_[kind_of(title_of(track))];
     if (state == "running") {
       g.running += took;
     } else if (state == "runnable") {
@@ -152,16 +160,19 @@ class summary {
   void print_processors() const {
     std::printf("\n%-16s %6s %10s %8s %8s %8s\n", "", "busy", "switches", "spawned", "readied", "steals");
     for (const auto& [track, p] : processors_) {
-      std::printf("%-16s %5.1f%% %10llu %8llu %8llu %8llu\n", trace_.tracks.at(track).c_str(), 100 * static_cast<double>(p.busy) / length(),
-                  number(p.switches), number(p.spawns), number(p.readied), number(p.steals));
+      std::printf("%-16s %5.1f%% %10llu %8llu %8llu %8llu\n", title_of(track).c_str(),
+                  100 * static_cast<double>(p.busy) / length(), number(p.switches), number(p.spawns), number(p.readied),
+                  number(p.steals));
     }
   }
 
   void print_groups() const {
     std::vector<std::pair<std::string, const group*>> sorted;
     for (const auto& [name, g] : groups_) sorted.emplace_back(name, &g);
-    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second->running > b.second->running; });
-    std::printf("\n%9s %10s  %-31s  %s\n", "goroutines", "running", "runnable: p50, p99, longest", "what they are, and what else they did");
+    std::sort(sorted.begin(), sorted.end(),
+              [](const auto& a, const auto& b) { return a.second->running > b.second->running; });
+    std::printf("\n%9s %10s  %-31s  %s\n", "goroutines", "running", "runnable: p50, p99, longest",
+                "what they are, and what else they did");
     for (const auto& [name, g] : sorted) print_group(name, *g);
   }
 
@@ -169,14 +180,17 @@ class summary {
     std::vector<std::uint64_t> delays = g.delays;
     std::sort(delays.begin(), delays.end());
     const auto at = [&](double part) {
-      return delays.empty() ? std::string("-") : duration(static_cast<double>(delays[static_cast<std::size_t>(part * static_cast<double>(delays.size() - 1))]));
+      return delays.empty() ? std::string("-")
+                            : duration(static_cast<double>(
+                                  delays[static_cast<std::size_t>(part * static_cast<double>(delays.size() - 1))]));
     };
-    std::printf("%9llu %10s  %9s, %9s, %9s  %s\n", number(g.count), duration(static_cast<double>(g.running)).c_str(), at(0.5).c_str(), at(0.99).c_str(),
-                at(1).c_str(), name.c_str());
+    std::printf("%9llu %10s  %9s, %9s, %9s  %s\n", number(g.count), duration(static_cast<double>(g.running)).c_str(),
+                at(0.5).c_str(), at(0.99).c_str(), at(1).c_str(), name.c_str());
     std::vector<std::pair<std::uint64_t, std::string>> states;
     for (const auto& [state, took] : g.elsewhere) states.emplace_back(took, state);
     std::sort(states.rbegin(), states.rend());
-    for (const auto& [took, state] : states) std::printf("%54s  %s: %s\n", "", state.c_str(), duration(static_cast<double>(took)).c_str());
+    for (const auto& [took, state] : states)
+      std::printf("%54s  %s: %s\n", "", state.c_str(), duration(static_cast<double>(took)).c_str());
   }
 
   const trace_file& trace_;
@@ -193,7 +207,7 @@ int summarize_trace(const std::string& path) {
     const trace_file t = trace_file::read(path);
     summary(t).print();
     return 0;
-  } catch (const std::runtime_error& e) {
+  } catch (const std::exception& e) {
     std::fprintf(stderr, "weft trace: %s: %s\n", path.c_str(), e.what());
     return 1;
   }

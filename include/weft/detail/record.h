@@ -116,10 +116,13 @@ struct heap_body {
   }
   static void run(record* r) {
     struct destroyer {
-      block* b;
-      ~destroyer() { delete b; }
-    } guard{get(r)};
-    guard.b->call();
+      record* r;
+      ~destroyer() {
+        r->ops = nullptr;  // first: from here on nobody asks for the extras
+        delete get(r);
+      }
+    } guard{r};
+    get(r)->call();
     keep_frame();
   }
   static const spawn_extras* extras(const record* r) { return &get(r)->extras; }
