@@ -30,15 +30,13 @@ namespace weft::sched {
 [[gnu::cold, gnu::noinline]] void trace_steal(processor* thief, const processor* victim, std::uint32_t moved) noexcept;
 [[gnu::cold, gnu::noinline]] void trace_thread(processor* p, const machine* m) noexcept;
 
-// ---- by those who have no P
-// ------------------------------------------------------------------------------------------
+// ---- by those who have no P ----------------------------------------------------------------------------------------
 
 void trace_spawn_outside(const record* r) noexcept;
 void trace_ready_outside(const goroutine* g) noexcept;
 void trace_world(trace::kind stops_or_goes) noexcept;
 
-// ---- while the world is stopped
-// --------------------------------------------------------------------------------------
+// ---- while the world is stopped ------------------------------------------------------------------------------------
 
 // A trace begins with all goroutines that there are.
 void begin_trace() noexcept;

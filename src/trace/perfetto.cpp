@@ -10,8 +10,7 @@
 namespace weft::trace {
 namespace {
 
-// ---- protocol buffers, as far as they are needed
-// ---------------------------------------------------------------------
+// ---- protocol buffers, as far as they are needed -------------------------------------------------------------------
 
 void put_varint(std::string& out, std::uint64_t n) {
   while (n >= 0x80) {
@@ -64,8 +63,7 @@ class message {
   std::size_t begin_;
 };
 
-// ---- the fields of Perfetto's messages
-// -------------------------------------------------------------------------------
+// ---- the fields of Perfetto's messages -----------------------------------------------------------------------------
 
 namespace trace_fields {
 constexpr std::uint32_t packet = 1;
