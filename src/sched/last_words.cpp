@@ -39,8 +39,13 @@ constexpr std::int64_t patience_ns = 10'000'000'000;  // of who dies, with who l
 
 enum : std::uint32_t { list_none, list_wanted, list_written };
 
+// Until then another SIGQUIT is the same wish again: a terminal and a script may both send one. After it the dump is stuck, and the
+// next one ends the program as if weft had no handler.
+constexpr std::int64_t same_quit_ns = 2'000'000'000;
+
 struct requests {
   std::atomic<bool> quit{false};
+  std::atomic<std::int64_t> quit_since{0};  // when the first SIGQUIT came; 0: none has
   std::atomic<bool> deadlock_check{false};
   // list: none --who dies--> wanted --the factory--> written. The first who dies is the only one.
   base::futex_word list{list_none};
@@ -113,12 +118,17 @@ bool is_quit_free() noexcept {
 
 void on_quit(int signal) noexcept {
   const int saved = errno;
-  if (handler_in_forked_child()) {
+  std::int64_t first = 0;
+  const std::int64_t now = os::now_ns();
+  const bool is_first = requested.quit_since.compare_exchange_strong(first, now, std::memory_order_relaxed);
+  if (handler_in_forked_child() || (!is_first && now - first >= same_quit_ns)) {
     ::signal(signal, SIG_DFL);
     ::raise(signal);
   }
-  requested.quit.store(true, std::memory_order_release);  // [last_words.request]
-  wake_factory();
+  if (is_first) {
+    requested.quit.store(true, std::memory_order_release);  // [last_words.request]
+    wake_factory();
+  }
   errno = saved;
 }
 
@@ -216,7 +226,7 @@ void install_quit_handler() noexcept {
   if (!is_quit_free()) return;
   struct sigaction action = {};
   action.sa_handler = &on_quit;
-  action.sa_flags = static_cast<int>(SA_RESTART | SA_ONSTACK | SA_RESETHAND);  // the second one ends the program at once
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGQUIT, &action, nullptr);
 }

@@ -57,6 +57,18 @@ TEST(a_deadlock, ends_the_program_with_a_dump_and_code_2) {
   EXPECT_EQ(end.out, "before") << end;
 }
 
+const test::scenario traced_and_receive_from_nobody("traced_and_receive_from_nobody", [] {
+  weft::run([] {
+    weft::trace::start("/dev/null");
+    weft::chan<int>().recv();
+  });
+});
+
+TEST(a_deadlock, is_found_while_a_trace_is_on) {
+  if (!sees_deadlocks) GTEST_SKIP();
+  expect_deadlock(traced_and_receive_from_nobody.run(), "chan receive");
+}
+
 const test::scenario mutexes_in_a_ring("mutexes_in_a_ring", [] {
   weft::run(
       [] {
@@ -210,6 +222,12 @@ TEST(a_deadlock, is_never_seen_in_a_program_that_starts_and_ends_all_the_time) {
 
 // ---- SIGQUIT ----
 
+const char* const quits_variable = "QUIT_TEST_TIMES";
+int times_to_quit() {
+  const char* text = std::getenv(quits_variable);
+  return text == nullptr ? 1 : std::atoi(text);
+}
+
 const test::scenario is_told_to_quit("is_told_to_quit", [] {
   weft::run(
       [] {
@@ -221,20 +239,28 @@ const test::scenario is_told_to_quit("is_told_to_quit", [] {
           while (true) weft::yield();
         });
         test::await([=] { return weft::runtime::read_sched_stats().parks > parks; });
-        ::kill(::getpid(), SIGQUIT);
+        for (int i = times_to_quit(); i > 0; --i) ::kill(::getpid(), SIGQUIT);
         weft::sleep_for(1h);
       },
       {.procs = 2});
 });
 
-TEST(sigquit, dumps_all_goroutines_and_exits_with_2) {
-  if (!gets_signals) GTEST_SKIP();
-  const auto end = is_told_to_quit.run();
+void expect_quit(const test::outcome& end) {
   EXPECT_EQ(end.exit_code, 2) << end;
   EXPECT_TRUE(end.err.starts_with("SIGQUIT: quit\n\n")) << end;
   EXPECT_TRUE(has(end, "goroutine 1 [")) << end;  // asleep, or still on its way there
   EXPECT_TRUE(has(end, " [chan receive] \"waiter\":\n")) << end;
   EXPECT_EQ(end.out, "before") << end;
+}
+
+TEST(sigquit, dumps_all_goroutines_and_exits_with_2) {
+  if (!gets_signals) GTEST_SKIP();
+  expect_quit(is_told_to_quit.run());
+}
+
+TEST(sigquit, that_comes_several_times_at_once_dumps_once) {
+  if (!gets_signals) GTEST_SKIP();
+  expect_quit(is_told_to_quit.run({{quits_variable, "50"}}));
 }
 
 const test::scenario quits_while_busy("quits_while_busy", [] {

@@ -72,8 +72,15 @@ const test::scenario runs_again("runs_again", [] {
   EXPECT_EQ(WTERMSIG(in_child([] { weft::run([] {}); })), SIGABRT);
 });
 
+const test::scenario stops_tracing("stops_tracing", [] {
+  weft::trace::start("/dev/null");
+  weft::run([] {});
+  EXPECT_EQ(WTERMSIG(in_child([] { weft::trace::stop(); })), SIGABRT);
+  weft::trace::stop();
+});
+
 TEST(fork, makes_a_call_into_weft_in_the_child_a_clear_fatal_error) {
-  for (const test::scenario* s : {&yields, &spawns, &spawns_from_a_thread, &runs_again}) {
+  for (const test::scenario* s : {&yields, &spawns, &spawns_from_a_thread, &runs_again, &stops_tracing}) {
     const test::outcome end = s->run();
     EXPECT_NE(end.err.find("in the child of a fork"), std::string::npos) << end;
     EXPECT_FALSE(end.died()) << end;
