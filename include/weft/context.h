@@ -8,6 +8,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <typeinfo>
@@ -74,9 +75,10 @@ class keyed_value final : public context_value {
   V value_;
 };
 
-// A string literal as a key means its characters, not its address.
+// Text as a key means its characters, whichever of the usual types it has.
 template <class K>
-using context_key = std::conditional_t<std::is_convertible_v<std::decay_t<K>, const char*>, std::string, std::decay_t<K>>;
+using context_key = std::conditional_t<std::is_convertible_v<std::decay_t<K>, const char*> || std::is_same_v<std::decay_t<K>, std::string_view>,
+                                       std::string, std::decay_t<K>>;
 
 context_ref make_cancelable(const context_ref& parent, std::int64_t deadline_ns);
 context_ref make_valued(const context_ref& parent, std::unique_ptr<context_value> value);

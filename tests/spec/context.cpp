@@ -209,6 +209,8 @@ TEST(values, are_found_by_type_and_value_of_the_key_nearest_first) {
     EXPECT_EQ(c.value<int>(2), nullptr) << "a key of another type";
     const auto d = weft::with_value(c, "name", 7);
     EXPECT_EQ(*d.value<int>(std::string("name")), 7);
+    EXPECT_EQ(*d.value<int>(std::string_view("name")), 7);
+    EXPECT_EQ(*weft::with_value(d, std::string_view("sight"), 8).value<int>("sight"), 8);
     auto [e, cancel] = weft::with_cancel(d);
     EXPECT_EQ(*e.value<int>("name"), 7);
   });
