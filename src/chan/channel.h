@@ -317,7 +317,7 @@ void move_in(channel& c, void* value, const transfer& t);
 void move_out(channel& c, void* to, const transfer& t);
 
 // Releases the lock, ends the section, and completes what begin_…() has begun.
-[[gnu::always_inline]] inline void finish_send(channel& c, machine* m, void* value, const transfer& t) WEFT_NO_LOCK_ANALYSIS {
+[[gnu::always_inline]] inline void finish_send(channel& c, machine* m, void* value, const transfer& t) {
   if (c.ops == nullptr) [[likely]] {
     const std::uint32_t size = c.element_size;
     c.lock.unlock();
@@ -333,7 +333,7 @@ void move_out(channel& c, void* to, const transfer& t);
   move_in(c, value, t);
 }
 
-[[gnu::always_inline]] inline void finish_recv(channel& c, machine* m, void* to, const transfer& t) WEFT_NO_LOCK_ANALYSIS {
+[[gnu::always_inline]] inline void finish_recv(channel& c, machine* m, void* to, const transfer& t) {
   if (c.ops == nullptr) [[likely]] {
     const std::uint32_t size = c.capacity == 0 ? c.element_size : 0;  // else it is copied already
     c.lock.unlock();
