@@ -31,9 +31,10 @@ class WEFT_CAPABILITY("mutex") spin_lock {
     rank_acquired(Rank, true);
     return true;
   }
-  void lock_late() noexcept WEFT_ACQUIRE() {
+  // `pauses`: how long until the first look.
+  void lock_late(int pauses = usual_pauses) noexcept WEFT_ACQUIRE() {
     rank_acquired(Rank, false);
-    lock_slow();
+    lock_slow(pauses);
   }
 
   void unlock() noexcept WEFT_RELEASE() {
@@ -48,7 +49,7 @@ class WEFT_CAPABILITY("mutex") spin_lock {
     std::uint32_t free = 0;
     // [spin_lock]
     if (!word_.compare_exchange_strong(free, 1, std::memory_order_acquire, std::memory_order_relaxed)) [[unlikely]]
-      lock_slow();
+      lock_slow(usual_pauses);
   }
 
   void unlock_another() noexcept WEFT_NO_LOCK_ANALYSIS {
@@ -57,10 +58,11 @@ class WEFT_CAPABILITY("mutex") spin_lock {
   }
 
  private:
-  [[gnu::noinline, gnu::cold]] void lock_slow() noexcept {
-    // Each look takes the line from who works with it. So: looks at growing intervals, in which the others get many
-    // things done where they are, instead of one each in turn, with the line going to and fro.
-    int pauses = 16;
+  static constexpr int usual_pauses = 16;
+
+  // Each look takes the line from who works with it. So: looks at growing intervals, in which the others get many things done
+  // where they are, instead of one each in turn, with the line going to and fro.
+  [[gnu::noinline, gnu::cold]] void lock_slow(int pauses) noexcept {
     int looks = 30;
     backoff descheduled(0);  // the holder
     for (;;) {

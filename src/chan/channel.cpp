@@ -123,14 +123,26 @@ bool wait_to_recv(channel& c, machine* m, void* to) noexcept {
   return recv_locked(c, m, to);
 }
 
-// The lock is somebody's; `m` may be null.
+// The lock is somebody's. On the other P many items may go through a buffer while we wait for a microsecond, and then many
+// through ours, before the channel's lines have to move again. Where each item is waited for, or a select holds several
+// locks, that would be too long.
+void lock_late(channel& c) noexcept WEFT_ACQUIRE(c.lock) {
+  constexpr int patient = 64;
+  if (c.capacity != 0 && !c.has_met_select.load(std::memory_order_relaxed)) {
+    c.lock.lock_late(patient);
+  } else {
+    c.lock.lock_late();
+  }
+}
+
+// `m` may be null.
 [[gnu::noinline]] void send_later(channel& c, machine* m, void* value) {
-  c.lock.lock_late();
+  lock_late(c);
   send_locked(c, m, value);
 }
 
 [[gnu::noinline]] bool recv_later(channel& c, machine* m, void* to) noexcept {
-  c.lock.lock_late();
+  lock_late(c);
   return recv_locked(c, m, to);
 }
 
@@ -171,7 +183,7 @@ waiter** take_all(wait_queue& queue, waiter** tail) noexcept {
 // All who wait, in such a list; with the lock held. There may be a million of them, each a cache miss or two. Those that do not
 // wait in a select are nobody else's business, so that the list is as it should be.
 waiter* take_everybody(channel& c) noexcept {
-  if (!c.has_met_select) return !c.receivers.empty() ? c.receivers.detach() : c.senders.detach();
+  if (!c.has_met_select.load(std::memory_order_relaxed)) return !c.receivers.empty() ? c.receivers.detach() : c.senders.detach();
   waiter* all = nullptr;
   take_all(c.senders, take_all(c.receivers, &all));
   return all;

@@ -140,7 +140,7 @@ void destroy_time_channel(channel& c) noexcept;
 struct channel : chan_core {
   base::spin_lock<base::lock_rank::wait_queue> lock;
   std::atomic<bool> closed{false};  // this and all below: written under the lock
-  bool has_met_select = false;      // one has waited here
+  std::atomic<bool> has_met_select{false};  // one has waited here. Changed with the lock
   std::size_t head = 0;             // where the next element is taken
   std::size_t tail = 0;             // where the next element is put
   std::size_t room_for_bits = 0;    // capacity; but 0 if the elements are objects or the channel is closed

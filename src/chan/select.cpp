@@ -87,7 +87,7 @@ void enqueue(select_state& state, std::uint32_t i) noexcept {
   s.dropped = false;
   line_of(s).push(s);
   channel& c = channel_of(s.channel);
-  c.has_met_select = true;
+  c.has_met_select.store(true, std::memory_order_relaxed);
   if (c.clock != nullptr) [[unlikely]] waiters_changed(c);
 }
 
