@@ -27,12 +27,27 @@ void after_park(machine* m, goroutine* from, const gmp::after_switch& self) noex
   put_readied(m->p, from);
 }
 
-// A goroutine yields for others to run, and this P has none: look elsewhere before it runs again itself. A look takes
-// cache lines from the others, the more so one at their runnexts; those come at every 16th yield in vain.
+// A look at other Ps takes cache lines from them, and whom it brings they are likely to fetch back; the more so one at their
+// runnexts. So these come only once in so many yields in vain, powers of two.
+constexpr std::uint32_t yields_before_look = 16;
+constexpr std::uint32_t yields_before_look_at_runnexts = 16 * yields_before_look;
+
+// A goroutine yields, and nobody else wants to run here: whether it may go on at once. Counts as a choice.
+[[gnu::always_inline]] inline bool stays(processor* p) noexcept {
+  if (p->runnext.load(std::memory_order_relaxed) != nullptr || !p->ring.empty_to_owner()) [[likely]] return false;
+  const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
+  if (is_look_due(p, picks) || sched.global_size.load(std::memory_order_relaxed) != 0) return false;
+  if (!p->alone && picks % yields_before_look == 0) return false;
+  p->picks.store(picks, std::memory_order_relaxed);
+  p->begin_slice();
+  return true;
+}
+
+// A goroutine yields for others to run, and this P has none: look elsewhere before it runs again itself.
 [[gnu::noinline]] void look_elsewhere(machine* m, goroutine* from) noexcept {
   processor* p = m->p;
   if (sched.global_size.load(std::memory_order_relaxed) != 0) return put_global(from);
-  if (!p->alone) m->handoff = steal_for_yielder(m, p->picks.load(std::memory_order_relaxed) % 16 == 0);
+  if (!p->alone) m->handoff = steal_for_yielder(m, p->picks.load(std::memory_order_relaxed) % yields_before_look_at_runnexts == 0);
   put_last(p, from);
   if (m->handoff != nullptr) wake_after_put_last();
 }
@@ -73,6 +88,7 @@ void after_yield_to_g0(machine* m, goroutine* from, const gmp::after_switch&) no
 // In the outermost section, which it ends.
 [[gnu::noinline]] void yield_by_queues(machine* m, goroutine* g) noexcept {
   if (g->own_machine != nullptr) [[unlikely]] return leave_outermost(move_to_global(m, g));
+  if (stays(m->p)) return leave_outermost(m);
   gmp::leave_running(*g, status::runnable);
   m->after.from = g;
   if (goroutine* to = pick_goroutine(m, m->p)) {
