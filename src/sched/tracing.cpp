@@ -6,7 +6,6 @@
 #include <span>
 #include <string_view>
 
-#include "gmp/current.h"
 #include "os/clock.h"
 #include "sched/stack.h"
 
@@ -26,12 +25,12 @@ std::uint64_t spawned_at(const record* body) noexcept {
   return body != nullptr ? reinterpret_cast<std::uintptr_t>(body->creator_pc) : 0;
 }
 
-// An event and what is to be known of its goroutine: who spawned it where, and its name, in pieces.
+// An event and what is to be known of its goroutine: where it was spawned, and its name, in pieces.
 class introduction {
  public:
   introduction(const event& e, const record* body, std::string_view name) noexcept {
     events_[count_++] = e;
-    events_[count_++] = {.kind = kind::origin, .a = body != nullptr ? body->creator : 0, .b = spawned_at(body)};
+    events_[count_++] = {.kind = kind::origin, .b = spawned_at(body)};
     name = gmp::beginning_of(name, longest_name);
     for (std::size_t at = 0; at < name.size(); at += piece) {
       events_[count_++] = {.kind = kind::name,
@@ -129,13 +128,11 @@ void trace_birth(processor* p, const goroutine* g) noexcept {
 }
 
 void trace_spawn(processor* p, const record* r) noexcept {
-  p->log->add({.when = os::now_ns(), .kind = kind::spawned, .a = r->creator, .b = address(r)});
+  p->log->add({.when = os::now_ns(), .kind = kind::spawned, .b = address(r)});
 }
 
 void trace_ready(processor* p, const goroutine* g) noexcept {
-  const machine* m = gmp::current_machine();
-  const std::uint64_t by = m != nullptr && m->curg != nullptr ? m->curg->id : 0;
-  p->log->add({.when = os::now_ns(), .kind = kind::readied, .a = g->id, .b = by});
+  p->log->add({.when = os::now_ns(), .kind = kind::readied, .a = g->id});
 }
 
 void trace_steal(processor* thief, const processor* victim, std::uint32_t moved) noexcept {

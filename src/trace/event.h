@@ -10,11 +10,11 @@ enum class kind : std::uint8_t {
   started,      // the P runs goroutine `a` from now on, which was spawned at address `b`
   stopped,      // it does not any more: `why`, and if it waits the `reason`
   born,         // the record `b` has become goroutine `a`
-  origin,       // of the goroutine of the event before: goroutine `a` (0: a plain thread) spawned it at address `b`
+  origin,       // of the goroutine of the event before: it was spawned at address `b`
   found,        // when the trace began there was goroutine `a`, which did not run: `why` and `reason`
   name,         // of the goroutine of the event before: the next 16 bytes, in `a` and `b`; `number` is the whole length
-  spawned,      // goroutine `a` (0: a plain thread) has made the record `b` runnable
-  readied,      // goroutine `a` is runnable again, on behalf of goroutine `b` (0: a plain thread, a timer, the network)
+  spawned,      // the record `b` is runnable
+  readied,      // goroutine `a` is runnable again
   stole,        // the P has taken `number` goroutines from P `a`
   on_thread,    // the P is thread `number`'s from now on
   world_stops,  // from here

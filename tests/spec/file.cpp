@@ -13,28 +13,15 @@
 #include <system_error>
 
 #include "support/anywhere.h"
+#include "support/folder.h"
 #include "support/net.h"
 
 namespace {
 
 using namespace std::chrono_literals;
 using test::error_of;
+using test::folder;
 using clock = std::chrono::steady_clock;
-
-// A folder of its own, gone afterwards.
-class folder {
- public:
-  folder() {
-    static std::atomic<int> number = 0;
-    path_ = std::filesystem::temp_directory_path() / ("weft-file-" + std::to_string(::getpid()) + "-" + std::to_string(++number));
-    std::filesystem::create_directory(path_);
-  }
-  ~folder() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::string content(const std::filesystem::path& path) {
   weft::file f = weft::file::open(path, std::ios::in);

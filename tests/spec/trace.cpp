@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "support/await.h"
+#include "support/folder.h"
 #include "support/traced.h"
 
 namespace {
@@ -24,15 +25,16 @@ using tool::trace_file;
 // What f does in a run() of its own, from the beginning of the trace to its end.
 template <class F>
 trace_file traced(F f, int procs = 2) {
-  const test::temporary_file file;
+  const test::folder tmp;
+  const std::string file = tmp / "trace";
   weft::run(
       [&] {
-        weft::trace::start(file.path());
+        weft::trace::start(file);
         f();
         weft::trace::stop();
       },
       {.procs = procs});
-  trace_file t = trace_file::read(file.path());
+  trace_file t = trace_file::read(file);
   EXPECT_FALSE(test::has_losses(t));
   test::expect_consistent(t);
   return t;
@@ -68,7 +70,8 @@ TEST(trace, shows_what_a_goroutine_did_and_what_it_waited_for) {
 }
 
 TEST(trace, shows_goroutines_that_are_older_than_it) {
-  const test::temporary_file file;
+  const test::folder tmp;
+  const std::string file = tmp / "trace";
   weft::run([&] {
     weft::chan<int> c, done;
     weft::go({.name = "old"}, [=] {
@@ -76,12 +79,12 @@ TEST(trace, shows_goroutines_that_are_older_than_it) {
       done.send(1);
     });
     await_dump("[chan receive] \"old\"");
-    weft::trace::start(file.path());
+    weft::trace::start(file);
     c.send(1);
     done.recv();
     weft::trace::stop();
   });
-  const trace_file t = trace_file::read(file.path());
+  const trace_file t = trace_file::read(file);
   test::expect_consistent(t);
   EXPECT_TRUE(contains(test::states_of(t, "\"old\""), {"chan receive", "running"}));
 }
@@ -194,12 +197,13 @@ TEST(trace, goes_on_while_the_number_of_Ps_changes) {
 }
 
 TEST(trace, may_begin_before_the_runtime_and_end_after_it) {
-  const test::temporary_file file;
-  weft::trace::start(file.path());
+  const test::folder tmp;
+  const std::string file = tmp / "trace";
+  weft::trace::start(file);
   weft::run([] { weft::async([] {}).get(); });
   weft::run([] { weft::go({.name = "in the second run"}, [] {}), weft::yield(); });
   weft::trace::stop();
-  const trace_file t = trace_file::read(file.path());
+  const trace_file t = trace_file::read(file);
   test::expect_consistent(t);
   EXPECT_TRUE(test::states_of(t, "\"in the second run\"").contains("running"));
 }
@@ -224,9 +228,9 @@ TEST(trace, of_a_plain_thread_shows_whom_it_wakes) {
 }
 
 TEST(trace, that_is_on_cannot_be_begun) {
-  const test::temporary_file file, other;
-  weft::trace::start(file.path());
-  EXPECT_THROW(weft::trace::start(other.path()), std::logic_error);
+  const test::folder tmp;
+  weft::trace::start(tmp / "trace");
+  EXPECT_THROW(weft::trace::start(tmp / "other"), std::logic_error);
   weft::trace::stop();
 }
 
@@ -256,7 +260,7 @@ TEST(trace, of_many_goroutines_lacks_none_of_them) {
   std::size_t ran = 0;
   std::set<std::uint64_t> seen;
   for (const tool::track_event& e : t.events) {
-    if (e.track >= test::first_goroutine_track && e.type == tool::track_event::begin &&
+    if (trace_file::is_goroutine(e.track) && e.type == tool::track_event::begin &&
         t.names.at(e.name) == "running") {
       ran += seen.insert(e.track).second;
     }

@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "support/folder.h"
 #include "support/stress.h"
 #include "support/traced.h"
 
@@ -68,7 +69,8 @@ void trace_for_a_moment(test::random_source& random, const std::string& path) {
 
 void round(std::uint64_t seed) {
   test::random_source random(seed);
-  const test::temporary_file file;
+  const test::folder tmp;
+  const std::string file = tmp / "trace";
   work w;
   weft::run(
       [&] {
@@ -88,11 +90,11 @@ void round(std::uint64_t seed) {
         });
         for (int i = 0; i < 3; ++i) {
           if (random.one_in(2)) {
-            trace_for_a_moment(random, file.path());
+            trace_for_a_moment(random, file);
           } else {
-            weft::blocking([&] { std::thread([&] { trace_for_a_moment(random, file.path()); }).join(); });
+            weft::blocking([&] { std::thread([&] { trace_for_a_moment(random, file); }).join(); });
           }
-          const tool::trace_file t = tool::trace_file::read(file.path());
+          const tool::trace_file t = tool::trace_file::read(file);
           if (!test::has_losses(t)) test::expect_consistent(t);
         }
         w.stop = true;

@@ -1,10 +1,7 @@
-// A trace of what a function does, read back and checked for what holds of every trace.
+// Traces that were read back: what holds of every one, and what to ask them.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <unistd.h>
-#include <weft/trace.h>
 
 #include <cstdint>
 #include <map>
@@ -15,32 +12,6 @@
 #include "trace_file.h"
 
 namespace test {
-
-class temporary_file {
- public:
-  temporary_file() {
-    char name[] = "/tmp/weft-trace-XXXXXX";
-    const int fd = ::mkstemp(name);
-    EXPECT_GE(fd, 0);
-    ::close(fd);
-    path_ = name;
-  }
-  ~temporary_file() { ::unlink(path_.c_str()); }
-  temporary_file(const temporary_file&) = delete;
-  temporary_file& operator=(const temporary_file&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-inline constexpr std::uint64_t first_goroutine_track = std::uint64_t{1} << 32;
-
-inline bool is_processor(const tool::trace_file& t, std::uint64_t track) {
-  const auto at = t.tracks.find(track);
-  return at != t.tracks.end() && at->second.starts_with("P ");
-}
 
 inline bool has_losses(const tool::trace_file& t) {
   for (const tool::track_event& e : t.events) {
@@ -61,13 +32,13 @@ inline void expect_consistent(const tool::trace_file& t) {
     if (e.type == tool::track_event::begin) {
       ASSERT_TRUE(open.try_emplace(e.track, t.names.at(e.name)).second)
           << t.tracks.at(e.track) << " is " << open[e.track] << " still, when it begins to be " << t.names.at(e.name);
-      if (is_processor(t, e.track)) {
+      if (t.is_processor(e.track)) {
         ASSERT_TRUE(placed.insert(e.value).second) << "goroutine " << e.value << " runs on two Ps";
         goroutine_of[e.track] = e.value;
       }
     } else {
       ASSERT_EQ(open.erase(e.track), 1u) << t.tracks.at(e.track) << " ends what it did not begin";
-      if (is_processor(t, e.track)) placed.erase(goroutine_of[e.track]);
+      if (t.is_processor(e.track)) placed.erase(goroutine_of[e.track]);
     }
   }
 }
@@ -76,7 +47,7 @@ inline void expect_consistent(const tool::trace_file& t) {
 inline std::set<std::string> states_of(const tool::trace_file& t, const std::string& name) {
   std::set<std::string> states;
   for (const tool::track_event& e : t.events) {
-    if (e.track >= first_goroutine_track && e.type == tool::track_event::begin &&
+    if (tool::trace_file::is_goroutine(e.track) && e.type == tool::track_event::begin &&
         t.tracks.at(e.track).find(name) != std::string::npos) {
       states.insert(t.names.at(e.name));
     }

@@ -76,15 +76,13 @@ void read_names(trace_file& t, std::string_view interned) {
 }
 
 void read_track(trace_file& t, std::string_view descriptor) {
-  std::uint64_t track = 0, parent = 0;
+  std::uint64_t track = 0;
   std::string name;
   for (message m(descriptor); m.next();) {
     if (m.field == 1) track = m.number;
     if (m.field == 2) name = m.bytes;
-    if (m.field == 5) parent = m.number;
   }
   t.tracks[track] = name;
-  t.parents[track] = parent;
 }
 
 void read_event(track_event& e, std::string_view bytes) {

@@ -14,8 +14,6 @@
 namespace tool {
 namespace {
 
-constexpr std::uint64_t first_goroutine = std::uint64_t{1} << 32;
-
 std::string duration(double ns) {
   char text[32];
   const auto [unit, scale] = ns < 1e3   ? std::pair("ns", 1.0)
@@ -51,7 +49,7 @@ class summary {
     begin_ = t.events.front().when;
     end_ = t.events.back().when;
     for (const auto& [track, name] : t.tracks) {
-      if (track >= first_goroutine) ++groups_[kind_of(name)].count;
+      if (trace_file::is_goroutine(track)) ++groups_[kind_of(name)].count;
     }
     for (const track_event& e : t.events) add(e);
     for (const auto& [track, slice] : open_) close(track, slice, end_);
@@ -91,25 +89,13 @@ class summary {
     return n;
   }
 
-  const std::string& name_of(std::uint32_t id) const {
-    static const std::string none = "?";
-    const auto at = trace_.names.find(id);
-    return at == trace_.names.end() ? none : at->second;
-  }
-
-  const std::string& title_of(std::uint64_t track) const {
-    static const std::string none = "?";
-    const auto at = trace_.tracks.find(track);
-    return at == trace_.tracks.end() ? none : at->second;
-  }
-
   void add(const track_event& e) {
     switch (e.type) {
       case track_event::begin:
         if (const auto at = open_.find(e.track); at != open_.end())
           close(e.track, at->second, e.when);  // its end was lost
         open_[e.track] = {e.name, e.when};
-        if (is_processor(e.track)) ++processors_[e.track].switches;
+        if (trace_.is_processor(e.track)) ++processors_[e.track].switches;
         break;
       case track_event::end:
         if (const auto at = open_.find(e.track); at != open_.end()) {
@@ -124,7 +110,7 @@ class summary {
   }
 
   void add_instant(const track_event& e) {
-    const std::string& name = name_of(e.name);
+    const std::string& name = trace_.name_of(e.name);
     processor_sum& p = processors_[e.track];
     if (name.starts_with("steal ")) ++p.steals;
     if (name == "spawn") ++p.spawns;
@@ -132,13 +118,11 @@ class summary {
     if (name == "events lost") lost_ += e.value;
   }
 
-  bool is_processor(std::uint64_t track) const { return title_of(track).starts_with("P "); }
-
   void close(std::uint64_t track, const open_slice& s, std::uint64_t when) {
     const std::uint64_t took = when - s.since;
-    if (track >= first_goroutine) {
-      add_state(track, name_of(s.name), took);
-    } else if (is_processor(track)) {
+    if (trace_file::is_goroutine(track)) {
+      add_state(track, trace_.name_of(s.name), took);
+    } else if (trace_.is_processor(track)) {
       processors_[track].busy += took;
     } else {
       ++stops_;
@@ -147,7 +131,7 @@ class summary {
   }
 
   void add_state(std::uint64_t track, const std::string& state, std::uint64_t took) {
-    group& g = groups_[kind_of(title_of(track))];
+    group& g = groups_[kind_of(trace_.title_of(track))];
     if (state == "running") {
       g.running += took;
     } else if (state == "runnable") {
@@ -160,7 +144,7 @@ class summary {
   void print_processors() const {
     std::printf("\n%-16s %6s %10s %8s %8s %8s\n", "", "busy", "switches", "spawned", "readied", "steals");
     for (const auto& [track, p] : processors_) {
-      std::printf("%-16s %5.1f%% %10llu %8llu %8llu %8llu\n", title_of(track).c_str(),
+      std::printf("%-16s %5.1f%% %10llu %8llu %8llu %8llu\n", trace_.title_of(track).c_str(),
                   100 * static_cast<double>(p.busy) / length(), number(p.switches), number(p.spawns), number(p.readied),
                   number(p.steals));
     }
