@@ -15,6 +15,7 @@
 #include <weft/detail/record.h>
 
 #include "base/counter.h"
+#include "base/peekable.h"
 #include "gmp/goroutine.h"
 #include "gmp/run_queue.h"
 #include "timer/heap.h"
@@ -36,6 +37,7 @@ struct processor_counters {
   base::counter joined_in_place;             // records that ran on the stack of who waited for them
   base::counter depth_first;                 // records that ran before those that were there first, as their parent waited
   base::counter switches_via_g0;             // the others went straight from goroutine to goroutine
+  base::counter picks_skipped;               // choices that `picks` does not count: see settle_short_yields()
   base::counter overflows;                   // half rings moved to the global queue
   base::counter global_batches, global_taken, global_ticks;  // fair shares, goroutines in them, 61-tick looks
   base::counter steal_attempts, steals, stolen;              // passes over all Ps, successes, goroutines
@@ -68,11 +70,14 @@ struct processor {
   goroutine* stacks[stack_cache_size] = {};          // dead goroutines, stacks warm
   std::uint32_t long_calls = 0;                      // score: blocking calls here tend to be long
   std::uint64_t next_id = 0, last_id = 0;            // goroutine ids reserved for this P
-  processor_counters counters;
 
   // -- written by the owner, read by others --
   alignas(64) std::atomic<std::uint32_t> picks{0};        // every choice of a goroutine
-  std::atomic<std::uint32_t> sched_tick{0};               // those that began a new time slice
+  std::atomic<std::uint32_t> sched_tick{0};               // those that began a new time slice: see slices()
+  // Yields on the short way (sched/yield_x86_64.S), which keeps no other count: how many more there may be, and how many were
+  // granted. None while there are other Ps, or a trace is on. [yield.short]
+  std::atomic<std::int32_t> short_yields_left{0};
+  base::peekable_value<std::int32_t> short_yields_granted{0};
   std::atomic<std::uint32_t> calls{0};                    // blocking calls begun
   std::atomic<processor_state> state{processor_state::dead};
   std::atomic<machine*> owner{nullptr};
@@ -84,6 +89,8 @@ struct processor {
   // -- both --
   alignas(64) std::atomic<detail::runnable*> runnext{nullptr};
   run_queue<detail::runnable, ring_size> ring;
+
+  alignas(64) processor_counters counters;
 
   timers::heap timers;
 
@@ -103,6 +110,12 @@ struct processor {
 
   // The owner: whoever runs next has a new time slice.
   void begin_slice() noexcept { sched_tick.store(sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+
+  // By anyone. Between two looks it may have gone back a little; but if it is the same, so is the slice, nearly always.
+  std::uint32_t short_yields() const noexcept {
+    return static_cast<std::uint32_t>(short_yields_granted - short_yields_left.load(std::memory_order_relaxed));
+  }
+  std::uint32_t slices() const noexcept { return sched_tick.load(std::memory_order_relaxed) + short_yields(); }
 
   bool has_work() const noexcept { return runnext.load(std::memory_order_seq_cst) != nullptr || !ring.empty(); }
 };

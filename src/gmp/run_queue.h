@@ -73,22 +73,6 @@ class run_queue {
     return item;
   }
 
-  // Owner, where nobody else can grab: pop() into `first` and push(item) in one, if `first` is to the taste of `accept`. False,
-  // and nothing has happened, if it is not, or if the ring is empty. `second`: as peek_second() before.
-  template <class Accept>
-  [[gnu::always_inline]] bool exchange_unshared(T* item, Accept accept, T*& first, T*& second) noexcept {
-    const std::uint64_t h = head_.load(std::memory_order_relaxed);
-    const std::uint32_t t = tail_.load(std::memory_order_relaxed);
-    if (index(h) == t) return false;
-    first = slot(index(h)).load(std::memory_order_relaxed);
-    second = slot(index(h) + 1).load(std::memory_order_relaxed);
-    if (!accept(first)) return false;
-    slot(t).store(item, std::memory_order_relaxed);  // in a full ring the slot of the first one
-    head_.store(h + 1, std::memory_order_release);
-    tail_.store(t + 1, std::memory_order_release);  // [runq.publish]
-    return true;
-  }
-
   // Owner: what it pushed last, or a stale item if the ring is empty.
   T* peek_last() const noexcept { return slot(tail_.load(std::memory_order_relaxed) - 1).load(std::memory_order_relaxed); }
 
@@ -162,6 +146,11 @@ class run_queue {
     const std::uint32_t t = tail_.load(std::memory_order_acquire);
     for (std::uint32_t i = index(head_.load(std::memory_order_acquire)); i != t; ++i) visit(slot(i).load(std::memory_order_relaxed));
   }
+
+  // For code in assembly.
+  static constexpr std::size_t head_offset() noexcept { return offsetof(run_queue, head_); }
+  static constexpr std::size_t tail_offset() noexcept { return offsetof(run_queue, tail_); }
+  static constexpr std::size_t slots_offset() noexcept { return offsetof(run_queue, slots_); }
 
  private:
   static constexpr std::uint64_t taken_back = std::uint64_t{1} << 32;

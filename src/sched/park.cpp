@@ -3,8 +3,6 @@
 #include <weft/detail/park.h>
 #include <weft/go.h>
 
-#include <sched.h>
-
 #include "base/delay.h"
 #include "os/clock.h"
 #include "sched/fork.h"
@@ -13,7 +11,6 @@
 #include "sched/queues.h"
 #include "sched/section.h"
 #include "sched/spawn.h"
-#include "sched/steal.h"
 #include "sched/switch.h"
 
 namespace weft::sched {
@@ -25,97 +22,6 @@ void after_park(machine* m, goroutine* from, const gmp::after_switch& self) noex
   if (self.commit(from, self.arg)) return;
   gmp::transition(*from, status::waiting, status::runnable);
   put_readied(m->p, from);
-}
-
-// A look at other Ps takes cache lines from them, and whom it brings they are likely to fetch back; the more so one at their
-// runnexts. So these come only once in so many yields in vain, powers of two.
-constexpr std::uint32_t yields_before_look = 16;
-constexpr std::uint32_t yields_before_look_at_runnexts = 16 * yields_before_look;
-
-// A goroutine yields, and nobody else wants to run here: whether it may go on at once. Counts as a choice.
-[[gnu::always_inline]] inline bool stays(processor* p) noexcept {
-  if (p->runnext.load(std::memory_order_relaxed) != nullptr || !p->ring.empty_to_owner()) [[likely]] return false;
-  const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
-  if (is_look_due(p, picks) || sched.global_size.load(std::memory_order_relaxed) != 0) return false;
-  if (!p->alone && picks % yields_before_look == 0) return false;
-  p->picks.store(picks, std::memory_order_relaxed);
-  p->begin_slice();
-  return true;
-}
-
-// A goroutine yields for others to run, and this P has none: look elsewhere before it runs again itself.
-[[gnu::noinline]] void look_elsewhere(machine* m, goroutine* from) noexcept {
-  processor* p = m->p;
-  if (sched.global_size.load(std::memory_order_relaxed) != 0) return put_global(from);
-  if (!p->alone) m->handoff = steal_for_yielder(m, p->picks.load(std::memory_order_relaxed) % yields_before_look_at_runnexts == 0);
-  put_last(p, from);
-  if (m->handoff != nullptr) wake_after_put_last();
-}
-
-// A goroutine that yields was in no queue for a moment, in which a spinner may have looked and gone to sleep. But not if there
-// were others in the ring all the while, and visible since the locked instruction that took one of them: it would have
-// found those. [wake.submit]
-void after_yield(machine* m, goroutine* from, const gmp::after_switch&) noexcept {
-  processor* p = m->p;
-  const bool was_empty = p->ring.empty();
-  put_last(p, from);
-  if (was_empty) wake_after_put_last();
-}
-
-void after_yield_to_g0(machine* m, goroutine* from, const gmp::after_switch&) noexcept {
-  if (m->handoff == nullptr && !m->p->has_work()) return look_elsewhere(m, from);
-  put_last(m->p, from);
-  wake_after_put_last();
-}
-
-// Where nobody else takes from the ring, a goroutine may stand there before it is off its stack: the first in line for the one
-// that yields, which goes to the end. False, and nothing has happened, if that is not so simple. Whether the P calls for attention
-// is seen in a moment, when the other one leaves its section.
-[[gnu::always_inline]] inline bool trade_places(processor* p, goroutine* g, goroutine*& to) noexcept {
-  const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
-  if (is_look_due(p, picks) || p->runnext.load(std::memory_order_relaxed) != nullptr) return false;
-  runnable* first = nullptr;
-  runnable* second = nullptr;
-  if (!p->ring.exchange_unshared(g, can_switch_to, first, second)) return false;
-  base::prefetch(second);
-  p->picks.store(picks, std::memory_order_relaxed);
-  if (p->runnext_streak != 0) p->runnext_streak = 0;
-  p->begin_slice();
-  to = static_cast<goroutine*>(first);
-  return true;
-}
-
-// In the outermost section, which it ends.
-[[gnu::noinline]] void yield_by_queues(machine* m, goroutine* g) noexcept {
-  if (g->own_machine != nullptr) [[unlikely]] return leave_outermost(move_to_global(m, g));
-  if (stays(m->p)) return leave_outermost(m);
-  gmp::leave_running(*g, status::runnable);
-  m->after.from = g;
-  if (goroutine* to = pick_goroutine(m, m->p)) {
-    m->after.run = &after_yield;
-    m = switch_to(m, g, to);
-  } else {
-    m->after.run = &after_yield_to_g0;
-    m = switch_to_g0(m, g);
-  }
-  leave_outermost(m);
-}
-
-[[gnu::noinline]] void yield_alone(machine* m, goroutine* g) noexcept {
-  goroutine* to = nullptr;
-  if (!trade_places(m->p, g, to)) return yield_by_queues(m, g);
-  gmp::leave_running(*g, status::runnable);
-  if (m->after.run != nullptr) m->after.run = nullptr;
-  leave_outermost(switch_to(m, g, to));
-}
-
-[[gnu::noinline]] void yield_anyhow() noexcept {
-  if (machine* m = enter_outermost()) {
-    m->p->counters.yields.bump();
-    yield_by_queues(m, m->curg);
-  } else {
-    ::sched_yield();
-  }
 }
 
 void after_preemption(machine*, goroutine* from, const gmp::after_switch&) noexcept {
@@ -216,15 +122,6 @@ std::int64_t now_ns() noexcept { return os::now_ns(); }
 }  // namespace weft::detail
 
 namespace weft {
-
-void yield() {
-  using namespace weft::sched;
-  machine* m = enter_simply();
-  if (m == nullptr) [[unlikely]] return yield_anyhow();
-  goroutine* g = m->curg;
-  m->p->counters.yields.bump();
-  return m->p->alone && g->own_machine == nullptr ? yield_alone(m, g) : yield_by_queues(m, g);
-}
 
 void checkpoint() {
   using namespace weft::sched;

@@ -128,7 +128,7 @@ bool preempt(processor* p, std::uint32_t tick, bool asleep, bool urgent) noexcep
     if (!spare && (!urgent || sched.stopped_first == nullptr)) return false;
     if (p->state.load(std::memory_order_relaxed) != processor_state::running) return false;
     stopped = p->owner.load(std::memory_order_relaxed);
-    if (stopped == nullptr || p->sched_tick.load(std::memory_order_relaxed) != tick) return false;
+    if (stopped == nullptr || p->slices() != tick) return false;
     if (revoke(stopped) == nullptr) return false;
     p->attention.store(false, std::memory_order_relaxed);  // it was meant for who has just lost the P
     p->begin_slice();  // whoever comes next has one of its own

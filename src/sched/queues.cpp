@@ -7,6 +7,7 @@
 #include "os/clock.h"
 #include "sched/idle.h"
 #include "sched/spawn.h"
+#include "sched/tracing.h"
 
 namespace weft::sched {
 namespace {
@@ -123,7 +124,29 @@ static bool is_turn_of_global(processor* p, std::uint32_t picks) noexcept {
   return sched.global_size.load(std::memory_order_relaxed) != 0;
 }
 
+// Until the next look, so that they do not put it off for long.
+static void grant_short_yields(processor* p, std::uint32_t n) noexcept {
+  p->short_yields_granted = static_cast<std::int32_t>(n);
+  p->short_yields_left.store(static_cast<std::int32_t>(n), std::memory_order_relaxed);
+}
+
+void settle_short_yields(processor* p) noexcept {
+  const std::uint32_t n = p->short_yields();
+  p->short_yields_granted = 0;
+  p->short_yields_left.store(0, std::memory_order_relaxed);
+  if (n == 0) return;
+  p->counters.yields.add(n);
+  p->sched_tick.store(p->sched_tick.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  // Not beyond the choice at which to look around: at that very number the global queue has its turn.
+  const std::uint32_t picks = p->picks.load(std::memory_order_relaxed);
+  const auto room = static_cast<std::int32_t>(p->look_at - 1 - picks);
+  const std::uint32_t counted = std::min(n, static_cast<std::uint32_t>(std::max(room, 0)));
+  p->picks.store(picks + counted, std::memory_order_relaxed);
+  p->counters.picks_skipped.add(n - counted);
+}
+
 bool look_around(processor* p, std::uint32_t picks) noexcept {
+  settle_short_yields(p);
   if (p->crowded.load(std::memory_order_relaxed)) [[unlikely]] return true;
   const std::int64_t timer = p->timers.next_when();  // 0: there is none
   if (timer != 0 && timer <= os::now_ns()) return true;
@@ -131,7 +154,16 @@ bool look_around(processor* p, std::uint32_t picks) noexcept {
   if (picks % network_ticks == 0 && poll::any_waiter()) return true;
   const std::uint32_t next = std::min(fairness_ticks - picks % fairness_ticks, network_ticks - picks % network_ticks);
   p->look_at = picks + (timer != 0 ? std::min(timer_ticks, next) : next);
+  if (p->alone && !is_traced(p)) grant_short_yields(p, p->look_at - picks - 1);
   return false;
+}
+
+void renew_short_yields(processor* p) noexcept {
+  settle_short_yields(p);
+  const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
+  if (p->attention.load(std::memory_order_relaxed) || !is_look_due(p, picks) || look_around(p, picks)) return;
+  // The choice for which it has looked is one more of them.
+  if (p->short_yields_granted != 0) grant_short_yields(p, p->look_at - picks);
 }
 
 runnable* take_global_one(processor* p) noexcept {

@@ -87,8 +87,18 @@ inline constexpr std::uint32_t network_ticks = 1024;
 // queue, if it has something; a timer that is due; now and then the network; a crowded core. Says when to look again.
 [[gnu::noinline]] bool look_around(processor* p, std::uint32_t picks) noexcept;
 
+// The owner, or who has stopped the world: there are no more short yields, until the P has looked around, and those that there
+// were count as all others do. (sched/yield_x86_64.S)
+void settle_short_yields(processor* p) noexcept;
+
+// The owner, when it has used them up: it looks around, and if nothing goes before its own queue, it gets new ones.
+void renew_short_yields(processor* p) noexcept;
+
 // The P's next choice is to look around: its first timer was set. By the owner.
-inline void look_around_soon(processor* p) noexcept { p->look_at = p->picks.load(std::memory_order_relaxed) + 1; }
+inline void look_around_soon(processor* p) noexcept {
+  settle_short_yields(p);
+  p->look_at = p->picks.load(std::memory_order_relaxed) + 1;
+}
 
 [[gnu::always_inline]] inline bool is_look_due(const processor* p, std::uint32_t picks) noexcept {
   return static_cast<std::int32_t>(picks - p->look_at) >= 0;

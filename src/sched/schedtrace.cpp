@@ -128,7 +128,7 @@ void write_processors(output& out) noexcept {
     processor* p = processor_at(i);
     const machine* m = p->owner.load(std::memory_order_acquire);
     out << "  P" << i << ": status=" << number_of(p->state.load(std::memory_order_relaxed))
-        << " schedtick=" << p->sched_tick.load(std::memory_order_relaxed)
+        << " schedtick=" << p->slices()
         << " syscalltick=" << p->calls.load(std::memory_order_relaxed) << " m=";
     m == nullptr ? out << "nil" : out << m->id;
     out << " runqsize=" << p->ring.size() << " runnext=" << (p->runnext.load(std::memory_order_relaxed) != nullptr ? 1 : 0)

@@ -195,7 +195,7 @@ void watch_slices(watch& w, std::int64_t now) noexcept {
   const int procs = sched.procs.load(std::memory_order_acquire);
   for (int i = 0; i < procs; ++i) {
     processor* p = processor_at(i);
-    const std::uint32_t tick = p->sched_tick.load(std::memory_order_relaxed);
+    const std::uint32_t tick = p->slices();
     if (tick != p->seen_tick || p->state.load(std::memory_order_relaxed) != processor_state::running) {
       p->seen_tick = tick;
       p->seen_when = now;

@@ -173,6 +173,7 @@ void start_world(int procs) noexcept {
     attach_logs();
     trace_world(trace::kind::world_goes);
     for (int i = 0; i < procs; ++i) {
+      settle_short_yields(processor_at(i));
       processor_at(i)->alone = procs == 1;
       processor_at(i)->attention.store(false, std::memory_order_relaxed);
     }

@@ -174,25 +174,4 @@ TEST_P(a_ring, gives_back_what_was_pushed_last) {
   EXPECT_FALSE(q.take_back());
 }
 
-TEST_P(a_ring, trades_the_first_for_one_that_becomes_the_last) {
-  item* first = nullptr;
-  item* second = nullptr;
-  const auto any = [](item*) { return true; };
-  EXPECT_FALSE(q.exchange_unshared(&items[0], any, first, second));
-  EXPECT_TRUE(q.empty_to_owner());
-  push(0, 7);
-  EXPECT_FALSE(q.exchange_unshared(&items[8], [](item* i) { return i->number != 0; }, first, second));
-  EXPECT_EQ(q.size(), 8u);
-  ASSERT_TRUE(q.exchange_unshared(&items[8], any, first, second)) << "full";
-  EXPECT_EQ(number(first), 0);
-  EXPECT_EQ(number(second), 1);
-  EXPECT_EQ(q.size(), 8u);
-  EXPECT_EQ(drain(q), range(1, 8));
-  push(9, 9);
-  EXPECT_FALSE(q.empty_to_owner());
-  ASSERT_TRUE(q.exchange_unshared(&items[10], any, first, second)) << "with one";
-  EXPECT_EQ(number(first), 9);
-  EXPECT_EQ(drain(q), range(10, 10));
-}
-
 }  // namespace

@@ -1,0 +1,30 @@
+// Where yield_x86_64.S finds what it needs. yield.cpp proves that it is there.
+#pragma once
+
+#define WEFT_M_LOCKS 0
+#define WEFT_M_REVOKED 4
+#define WEFT_M_P 8
+#define WEFT_M_CURG 16
+#define WEFT_M_ERRNO 24
+#define WEFT_M_EXCEPTIONS 32
+#define WEFT_M_AFTER 40 /* run; from stands behind it */
+
+#define WEFT_P_SHORT_YIELDS_LEFT 0x188
+#define WEFT_P_SHORT_YIELDS_GRANTED 0x18c
+#define WEFT_P_ATTENTION 0x1c0
+#define WEFT_P_RUNNEXT 0x200
+#define WEFT_P_RING 0x240
+#define WEFT_RING_HEAD 0
+#define WEFT_RING_TAIL 64
+#define WEFT_RING_SLOTS 128
+
+#define WEFT_G_OPS 8
+#define WEFT_G_SP 16
+#define WEFT_G_PC 24
+#define WEFT_G_FP 32
+#define WEFT_G_SAVED 40
+#define WEFT_G_OWN_MACHINE 48
+#define WEFT_G_STATE 56
+
+#define WEFT_RUNNABLE 1
+#define WEFT_RUNNING 2
