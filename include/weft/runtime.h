@@ -43,7 +43,7 @@ struct sched_stats {
   std::uint64_t overflows = 0;             // half run queues moved to the global queue
   std::uint64_t global_batches = 0, global_taken = 0, global_ticks = 0;    // fair shares taken, goroutines, 61-tick looks
   std::uint64_t steal_attempts = 0, steals = 0, stolen = 0;                // passes, successes, goroutines
-  std::uint64_t runnext_steals = 0, runnext_spared = 0;
+  std::uint64_t runnext_steals = 0, runnext_spared = 0, steals_put_off = 0;
   std::uint64_t spins = 0, wakeups = 0, sleeps = 0;                        // Ms
   std::uint64_t futile_wakes = 0, missed_wakes = 0;
   std::uint64_t thread_moves = 0;          // threads moved to another core, because two that ran goroutines shared one

@@ -27,6 +27,7 @@
 #include "base/peekable.h"
 #include "base/random.h"
 #include "gmp/goroutine.h"
+#include "gmp/hauls.h"
 #include "os/affinity.h"
 #include "os/machine_state.h"
 
@@ -66,6 +67,7 @@ struct alignas(64) machine {
   [[no_unique_address]] arch::fiber g0_fiber;
 
   std::int64_t works_since = 0;           // when it last found something to do (sched/thrift.h)
+  gmp::hauls hauls;                       // what it was worth
   std::atomic<std::int32_t> last_p{0};    // the id of the P that it has or had: for the goroutine, in no section
   void* spare_block = nullptr;            // of a timer that is gone (time/func_timer.cpp)
   bool back_for_timer = false;  // from the poller, as a spinner

@@ -42,6 +42,7 @@ struct processor_counters {
   base::counter global_batches, global_taken, global_ticks;  // fair shares, goroutines in them, 61-tick looks
   base::counter steal_attempts, steals, stolen;              // passes over all Ps, successes, goroutines
   base::counter runnext_steals, runnext_spared;              // grace over; owner was about to run it
+  base::counter steals_put_off;                              // goroutines were left to their P for a while: gmp/hauls.h
   base::counter spins;                       // Ms that began to spin
   base::counter preempted_slices;            // slices ended cooperatively
   base::counter backlog_preemptions;         // slices ended early: the goroutine fills the global queue too fast

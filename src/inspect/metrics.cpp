@@ -90,6 +90,7 @@ constexpr counter_name counters[] = {
     {"/weft/steals/attempts:events", "Passes over all Ps in search of work.", &sched_stats::steal_attempts},
     {"/weft/steals/done:events", "Passes that found some.", &sched_stats::steals},
     {"/weft/steals/goroutines:goroutines", "Goroutines stolen.", &sched_stats::stolen},
+    {"/weft/steals/put-off:events", "Times that a thief left goroutines to their P for a while, as stealing some had not paid.", &sched_stats::steals_put_off},
     {"/weft/steals/runnext:events", "Goroutines stolen that were next in line.", &sched_stats::runnext_steals},
     {"/weft/steals/runnext-spared:events", "Goroutines next in line that their own P was about to run.", &sched_stats::runnext_spared},
     {"/weft/switches/choices:events", "Choices of a goroutine to run.", &sched_stats::picks},

@@ -77,6 +77,7 @@ sched_stats read_sched_stats() {
   s.stolen = sum(&c::stolen);
   s.runnext_steals = sum(&c::runnext_steals);
   s.runnext_spared = sum(&c::runnext_spared);
+  s.steals_put_off = sum(&c::steals_put_off);
   s.spins = sum(&c::spins);
   s.wakeups = sched.machine_wakeups.load(std::memory_order_relaxed);
   s.sleeps = sched.idle_sleeps.load(std::memory_order_relaxed);

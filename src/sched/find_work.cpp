@@ -83,20 +83,24 @@ bool any_queued_work() noexcept {
 runnable* steal_or_spin(machine* m, bool& spared) noexcept {
   if (!m->spinning) become_spinning(m);
   const std::int64_t began = os::now_ns();
-  if (m->works_since != 0) worked(began - m->works_since);
+  if (m->works_since != 0) {
+    worked(began - m->works_since);
+    m->hauls.ran_dry(began - m->works_since);
+  }
   m->works_since = began;
   const std::int64_t patience = m->p->last_wait == detail::wait_reason::io_wait || !may_look(began) ? 0 : spin_ns;
-  for (std::int64_t next_look = began;;) {
-    const steal_result s = steal(m);
+  for (std::int64_t now = began;;) {
+    const bool last_look = now - began >= patience;
+    const steal_result s = steal(m, last_look ? gmp::hauls::most_patience_ns : now - began);
     if (s.found != nullptr) return s.found;
     spared |= s.spared;
-    std::int64_t now = os::now_ns();
-    if (sched.stopping.load(std::memory_order_relaxed) || now - began >= patience) {
+    now = os::now_ns();
+    if (sched.stopping.load(std::memory_order_relaxed) || last_look) {
       looked_in_vain(now - began);
       return nullptr;
     }
     m->works_since = now;
-    next_look = now + spin_interval_ns;
+    const std::int64_t next_look = now + spin_interval_ns;
     while (now < next_look) {
       for (int i = 0; i < 16; ++i) base::cpu_pause();
       now = os::now_ns();
@@ -163,6 +167,7 @@ void sleep_unless_work_appeared(machine* m, bool spared) noexcept {
   // does not look at runnexts must make the stores visible first.
   const bool leave_runnexts = spared && barrier_everywhere();
   if ((leave_runnexts ? any_queued_work() : any_work()) && come_back(m)) return;
+  m->hauls = {};  // whatever it is woken for is something else
   if (sleep_in_poller(m)) return;
   sleep_machine(m);
 }

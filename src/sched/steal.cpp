@@ -54,10 +54,29 @@ runnable* take_own(processor* p) noexcept {
   return r != nullptr ? r : p->ring.pop();
 }
 
-runnable* steal_from(processor* thief, processor* victim, bool last_pass, bool& spared) noexcept {
+// How a thief goes about it.
+struct manner {
+  bool last_pass;
+  std::int64_t looked_ns;
+};
+
+runnable* steal_from_ring(machine* m, processor* victim, std::int64_t looked_ns, std::uint32_t& moved) noexcept {
+  const std::uint32_t waiting = victim->ring.size();
+  if (waiting == 0) return nullptr;
+  if (m->hauls.leaves(waiting, looked_ns)) {
+    m->p->counters.steals_put_off.bump();
+    return nullptr;
+  }
+  runnable* r = victim->ring.grab_half(m->p->ring, moved);
+  m->hauls.took(moved);
+  return r;
+}
+
+runnable* steal_from(machine* m, processor* victim, manner how, bool& spared) noexcept {
+  processor* thief = m->p;
   std::uint32_t moved = 0;
-  runnable* r = victim->ring.grab_half(thief->ring, moved);
-  if (r == nullptr && last_pass) {
+  runnable* r = steal_from_ring(m, victim, how.looked_ns, moved);
+  if (r == nullptr && how.last_pass) {
     r = steal_runnext(thief, victim, spared);
     moved = r != nullptr ? 1 : 0;
   }
@@ -69,7 +88,7 @@ runnable* steal_from(processor* thief, processor* victim, bool last_pass, bool& 
   return r;
 }
 
-steal_result steal_pass(machine* m, bool last_pass, std::int64_t& now) noexcept {
+steal_result steal_pass(machine* m, manner how, std::int64_t& now) noexcept {
   processor* thief = m->p;
   steal_result result;
   thief->counters.steal_attempts.bump();
@@ -77,14 +96,14 @@ steal_result steal_pass(machine* m, bool last_pass, std::int64_t& now) noexcept 
     if (sched.stopping.load(std::memory_order_relaxed)) return true;
     processor* victim = processor_at(static_cast<int>(at));
     if (victim == thief) return false;
-    if (last_pass && run_timers(victim, now)) {
+    if (how.last_pass && run_timers(victim, now)) {
       // What the timers readied is in the thief's own queue.
       thief->counters.timers_stolen.bump();
       result.found = take_own(thief);
     }
     // An idle P has no goroutines, but it may have timers.
     if (result.found == nullptr && !is_idle(static_cast<int>(at))) {
-      result.found = steal_from(thief, victim, last_pass, result.spared);
+      result.found = steal_from(m, victim, how, result.spared);
     }
     return result.found != nullptr;
   });
@@ -93,16 +112,18 @@ steal_result steal_pass(machine* m, bool last_pass, std::int64_t& now) noexcept 
 
 }  // namespace
 
-steal_result steal(machine* m) noexcept {
+steal_result steal(machine* m, std::int64_t looked_ns) noexcept {
   std::int64_t now = 0;
   steal_result result;
-  for (int pass = 0; pass < passes && result.found == nullptr; ++pass) result = steal_pass(m, pass == passes - 1, now);
+  for (int pass = 0; pass < passes && result.found == nullptr; ++pass) result = steal_pass(m, {pass == passes - 1, looked_ns}, now);
   return result;
 }
 
 runnable* steal_for_yielder(machine* m, bool last_pass) noexcept {
   std::int64_t now = 0;
-  return steal_pass(m, last_pass, now).found;
+  const steal_result result = steal_pass(m, {last_pass, gmp::hauls::most_patience_ns}, now);
+  m->hauls.took(0);  // a yielder does not tell what it was worth
+  return result.found;
 }
 
 }  // namespace weft::sched

@@ -37,8 +37,9 @@ struct steal_result {
   bool spared = false;  // there was a runnext, but its owner is busy consuming them
 };
 
-// Four passes over all Ps; in the last one also timers, and runnexts after their grace.
-steal_result steal(machine* m) noexcept;
+// Four passes over all Ps; in the last one also timers, and runnexts after their grace. The M has been looking for `looked_ns`: the
+// longer, the less it leaves to others. (gmp/hauls.h)
+steal_result steal(machine* m, std::int64_t looked_ns) noexcept;
 
 // One pass: a goroutine yields and its P has nothing else to run. `last_pass` as in the last of steal().
 runnable* steal_for_yielder(machine* m, bool last_pass) noexcept;

@@ -287,4 +287,33 @@ TEST_P(work, that_plain_threads_spawn_is_done_while_a_goroutine_keeps_its_p) {
   weft::shutdown();
 }
 
+// The other side of it: who takes one of three that talk has next to nothing to do with it. (gmp/hauls.h)
+TEST(goroutines_that_talk, are_left_to_their_p_once_it_has_not_paid_to_take_one) {
+  if (test::under_sanitizer) return;  // all is so slow there that it pays
+  weft::run(
+      [] {
+        const auto before = read_sched_stats();
+        weft::chan<int> a, b;
+        std::atomic<bool> stop = false;
+        std::atomic<int> ended = 0;
+        for (const auto& c : {a, b}) {
+          weft::go([&, c] {
+            while (!stop) c.send(0);
+            ++ended;
+          });
+        }
+        const auto ignore = [](std::optional<int>) {};
+        test::await([&] {
+          for (int i = 0; i < 1000; ++i) weft::select(weft::on_recv(a, ignore), weft::on_recv(b, ignore));
+          return read_sched_stats().steals_put_off > before.steals_put_off;
+        });
+        stop = true;
+        test::await([&] {
+          weft::select(weft::on_recv(a, ignore), weft::on_recv(b, ignore), weft::on_default([] {}));
+          return ended == 2;
+        });
+      },
+      {.procs = 2});
+}
+
 }  // namespace
