@@ -16,6 +16,7 @@
 
 #include "base/counter.h"
 #include "base/peekable.h"
+#include "base/widened.h"
 #include "gmp/goroutine.h"
 #include "gmp/run_queue.h"
 #include "timer/heap.h"
@@ -37,7 +38,6 @@ struct processor_counters {
   base::counter joined_in_place;             // records that ran on the stack of who waited for them
   base::counter depth_first;                 // records that ran before those that were there first, as their parent waited
   base::counter switches_via_g0;             // the others went straight from goroutine to goroutine
-  base::counter picks_skipped;               // choices that `picks` does not count: see settle_short_yields()
   base::counter overflows;                   // half rings moved to the global queue
   base::counter global_batches, global_taken, global_ticks;  // fair shares, goroutines in them, 61-tick looks
   base::counter steal_attempts, steals, stolen;              // passes over all Ps, successes, goroutines
@@ -62,6 +62,7 @@ struct processor {
   // What the last goroutine that parked here waits for. An M whose P was taken during a call may look at it.
   base::peekable_value<detail::wait_reason> last_wait{detail::wait_reason::none};
   std::uint32_t look_at = 0;                         // when `picks` gets here: see sched/queues.h
+  std::uint32_t short_picks = 0;                     // short yields that count as choices beside `picks`: see choice_at()
   bool went_deep = false;                            // a child was taken before older ones: see take_newest_child()
   std::int64_t turn_of_global = 0;                   // when the global queue had its last turn (coarse clock)
   std::uint32_t runnext_streak = 0;                  // choices in a row that came from runnext
@@ -73,12 +74,11 @@ struct processor {
   std::uint64_t next_id = 0, last_id = 0;            // goroutine ids reserved for this P
 
   // -- written by the owner, read by others --
-  alignas(64) std::atomic<std::uint32_t> picks{0};        // every choice of a goroutine
+  alignas(64) std::atomic<std::uint32_t> picks{0};        // every choice of a goroutine but short yields
   std::atomic<std::uint32_t> sched_tick{0};               // those that began a new time slice: see slices()
-  // Yields on the short way (sched/yield_x86_64.S), which keeps no other count: how many more there may be, and how many were
-  // granted. None while there are other Ps, or a trace is on. [yield.short]
-  std::atomic<std::int32_t> short_yields_left{0};
-  base::peekable_value<std::int32_t> short_yields_granted{0};
+  // Yields on the short way (sched/yield_x86_64.S), which keeps no other count. Lower half: how many more there may be, none while
+  // there are other Ps or a trace is on. Upper half: how many there will have been then. [yield.short]
+  std::atomic<std::uint64_t> short_yields_credit{0};
   std::atomic<std::uint32_t> calls{0};                    // blocking calls begun
   std::atomic<processor_state> state{processor_state::dead};
   std::atomic<machine*> owner{nullptr};
@@ -92,6 +92,7 @@ struct processor {
   run_queue<detail::runnable, ring_size> ring;
 
   alignas(64) processor_counters counters;
+  base::widened picks_noted, short_yields_noted;
 
   timers::heap timers;
 
@@ -112,9 +113,16 @@ struct processor {
   // The owner: whoever runs next has a new time slice.
   void begin_slice() noexcept { sched_tick.store(sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 
-  // By anyone. Between two looks it may have gone back a little; but if it is the same, so is the slice, nearly always.
+  // By anyone.
   std::uint32_t short_yields() const noexcept {
-    return static_cast<std::uint32_t>(short_yields_granted - short_yields_left.load(std::memory_order_relaxed));
+    const std::uint64_t credit = short_yields_credit.load(std::memory_order_relaxed);
+    return static_cast<std::uint32_t>(credit >> 32) - static_cast<std::uint32_t>(credit);
+  }
+  std::uint64_t all_short_yields() const noexcept {
+    return short_yields_noted.read([this] { return short_yields(); });
+  }
+  std::uint64_t all_picks() const noexcept {
+    return picks_noted.read([this] { return picks.load(std::memory_order_relaxed); });
   }
   std::uint32_t slices() const noexcept { return sched_tick.load(std::memory_order_relaxed) + short_yields(); }
 

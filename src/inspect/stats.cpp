@@ -57,8 +57,9 @@ sched_stats read_sched_stats() {
   s.yields = sum(&c::yields);
   s.switches_via_g0 = sum(&c::switches_via_g0);
   for_each_processor([&](const processor& p) {
-    s.yields += p.short_yields();
-    s.picks += p.picks.load(std::memory_order_relaxed) + p.counters.picks_skipped.read() + p.short_yields();
+    const std::uint64_t short_yields = p.all_short_yields();
+    s.yields += short_yields;
+    s.picks += p.all_picks() + short_yields;
   });
   s.stacks_bound = sum(&c::stacks_bound);
   s.stacks_inherited = sum(&c::stacks_inherited);

@@ -41,7 +41,8 @@ void end_slice(processor* p) noexcept {
 runnable* from_global_on_tick(processor* p) noexcept {
   const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
   p->picks.store(picks, std::memory_order_relaxed);
-  if (picks % fairness_ticks != 0 || sched.global_size.load(std::memory_order_relaxed) == 0) return nullptr;
+  p->picks_noted.note(picks);
+  if (choice_at(p, picks) % fairness_ticks != 0 || sched.global_size.load(std::memory_order_relaxed) == 0) return nullptr;
   base::lock_guard guard(sched.lock);
   runnable* r = take_global_one(p);
   if (r != nullptr) p->counters.global_ticks.bump();
@@ -49,7 +50,7 @@ runnable* from_global_on_tick(processor* p) noexcept {
 }
 
 void poll_network_on_tick(processor* p) noexcept {
-  if (p->picks.load(std::memory_order_relaxed) % network_ticks == 0) poll_network(p);
+  if (choice_at(p, p->picks.load(std::memory_order_relaxed)) % network_ticks == 0) poll_network(p);
 }
 
 runnable* from_ring(processor* p) noexcept { return p->ring.pop(); }
@@ -141,6 +142,7 @@ bool sleep_in_poller(machine* m) noexcept {
     case waited::called_away:
       return true;
     case waited::in_poller:
+      m->hauls = {};  // whatever it comes back for is something else
       break;
   }
   if (found.ready.empty()) return m->back_for_timer = come_back(m);
@@ -167,7 +169,6 @@ void sleep_unless_work_appeared(machine* m, bool spared) noexcept {
   // does not look at runnexts must make the stores visible first.
   const bool leave_runnexts = spared && barrier_everywhere();
   if ((leave_runnexts ? any_queued_work() : any_work()) && come_back(m)) return;
-  m->hauls = {};  // whatever it is woken for is something else
   if (sleep_in_poller(m)) return;
   sleep_machine(m);
 }

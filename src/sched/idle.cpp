@@ -258,6 +258,7 @@ void sleep_machine(machine* m) noexcept {
     }
     sched.idle_sleeps.fetch_add(1, std::memory_order_relaxed);
     sleep_with_nothing(m);
+    m->hauls = {};  // whatever it is woken for is something else
     arrived_on_core(m);
     if (processor* p = arrive(m)) return acquire(m, p);
     begin_retiring(m);

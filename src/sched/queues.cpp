@@ -8,6 +8,7 @@
 #include "sched/idle.h"
 #include "sched/spawn.h"
 #include "sched/tracing.h"
+#include "sched/yield_layout.h"
 
 namespace weft::sched {
 namespace {
@@ -115,46 +116,44 @@ runnable* take_newest_child(processor* p, goroutine* parent) noexcept {
 
 // Whether the global queue is to have its turn at this choice. After a child went before older ones the turns are rarer, but
 // choices that take long do not make them so.
-static bool is_turn_of_global(processor* p, std::uint32_t picks) noexcept {
-  if (picks % fairness_ticks != 0) return false;
+static bool is_turn_of_global(processor* p, std::uint32_t choice) noexcept {
+  if (choice % fairness_ticks != 0) return false;
   const std::int64_t now = sched.coarse_now.load(std::memory_order_relaxed);
   const bool deep = std::exchange(p->went_deep, false);
-  if (deep && picks % deep_fairness_ticks != 0 && now - p->turn_of_global < deep_fairness_ns) return false;
+  if (deep && choice % deep_fairness_ticks != 0 && now - p->turn_of_global < deep_fairness_ns) return false;
   p->turn_of_global = now;
   return sched.global_size.load(std::memory_order_relaxed) != 0;
 }
 
 // Until the next look, so that they do not put it off for long.
 static void grant_short_yields(processor* p, std::uint32_t n) noexcept {
-  p->short_yields_granted = static_cast<std::int32_t>(n);
-  p->short_yields_left.store(static_cast<std::int32_t>(n), std::memory_order_relaxed);
+  if (!WEFT_HAS_SHORT_YIELDS || !p->alone || is_traced(p)) return;
+  p->short_yields_credit.store(std::uint64_t{p->short_yields() + n} << 32 | n, std::memory_order_relaxed);
 }
 
 void settle_short_yields(processor* p) noexcept {
-  const std::uint32_t n = p->short_yields();
-  p->short_yields_granted = 0;
-  p->short_yields_left.store(0, std::memory_order_relaxed);
-  if (n == 0) return;
-  p->counters.yields.add(n);
-  p->sched_tick.store(p->sched_tick.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  const std::uint32_t yields = p->short_yields();
+  p->short_yields_credit.store(std::uint64_t{yields} << 32, std::memory_order_relaxed);
+  const std::uint32_t since = p->short_yields_noted.note(yields);
   // Not beyond the choice at which to look around: at that very number the global queue has its turn.
-  const std::uint32_t picks = p->picks.load(std::memory_order_relaxed);
-  const auto room = static_cast<std::int32_t>(p->look_at - 1 - picks);
-  const std::uint32_t counted = std::min(n, static_cast<std::uint32_t>(std::max(room, 0)));
-  p->picks.store(picks + counted, std::memory_order_relaxed);
-  p->counters.picks_skipped.add(n - counted);
+  const auto room = static_cast<std::int32_t>(p->look_at - 1 - p->picks.load(std::memory_order_relaxed));
+  const std::uint32_t counted = std::min(since, static_cast<std::uint32_t>(std::max(room, 0)));
+  p->short_picks += counted;
+  p->look_at -= counted;
 }
 
 bool look_around(processor* p, std::uint32_t picks) noexcept {
   settle_short_yields(p);
+  p->picks_noted.note(picks - 1);
   if (p->crowded.load(std::memory_order_relaxed)) [[unlikely]] return true;
   const std::int64_t timer = p->timers.next_when();  // 0: there is none
   if (timer != 0 && timer <= os::now_ns()) return true;
-  if (is_turn_of_global(p, picks)) return true;
-  if (picks % network_ticks == 0 && poll::any_waiter()) return true;
-  const std::uint32_t next = std::min(fairness_ticks - picks % fairness_ticks, network_ticks - picks % network_ticks);
+  const std::uint32_t choice = choice_at(p, picks);
+  if (is_turn_of_global(p, choice)) return true;
+  if (choice % network_ticks == 0 && poll::any_waiter()) return true;
+  const std::uint32_t next = std::min(fairness_ticks - choice % fairness_ticks, network_ticks - choice % network_ticks);
   p->look_at = picks + (timer != 0 ? std::min(timer_ticks, next) : next);
-  if (p->alone && !is_traced(p)) grant_short_yields(p, p->look_at - picks - 1);
+  grant_short_yields(p, p->look_at - picks - 1);
   return false;
 }
 
@@ -162,8 +161,7 @@ void renew_short_yields(processor* p) noexcept {
   settle_short_yields(p);
   const std::uint32_t picks = p->picks.load(std::memory_order_relaxed) + 1;
   if (p->attention.load(std::memory_order_relaxed) || !is_look_due(p, picks) || look_around(p, picks)) return;
-  // The choice for which it has looked is one more of them.
-  if (p->short_yields_granted != 0) grant_short_yields(p, p->look_at - picks);
+  grant_short_yields(p, p->look_at - picks);  // with the choice for which it has looked
 }
 
 runnable* take_global_one(processor* p) noexcept {

@@ -87,8 +87,11 @@ inline constexpr std::uint32_t network_ticks = 1024;
 // queue, if it has something; a timer that is due; now and then the network; a crowded core. Says when to look again.
 [[gnu::noinline]] bool look_around(processor* p, std::uint32_t picks) noexcept;
 
-// The owner, or who has stopped the world: there are no more short yields, until the P has looked around, and those that there
-// were count as all others do. (sched/yield_x86_64.S)
+// What number a choice has for the rules of every so many choices, if p->picks has this value then: short yields are choices, too.
+inline std::uint32_t choice_at(const processor* p, std::uint32_t picks) noexcept { return picks + p->short_picks; }
+
+// The owner, or who has stopped the world: there are no more short yields (sched/yield_x86_64.S) until the P has looked around, which
+// it does sooner for those that there were.
 void settle_short_yields(processor* p) noexcept;
 
 // The owner, when it has used them up: it looks around, and if nothing goes before its own queue, it gets new ones.

@@ -60,22 +60,16 @@ struct manner {
   std::int64_t looked_ns;
 };
 
-runnable* steal_from_ring(machine* m, processor* victim, std::int64_t looked_ns, std::uint32_t& moved) noexcept {
-  const std::uint32_t waiting = victim->ring.size();
-  if (waiting == 0) return nullptr;
-  if (m->hauls.leaves(waiting, looked_ns)) {
-    m->p->counters.steals_put_off.bump();
-    return nullptr;
-  }
-  runnable* r = victim->ring.grab_half(m->p->ring, moved);
-  m->hauls.took(moved);
-  return r;
-}
-
 runnable* steal_from(machine* m, processor* victim, manner how, bool& spared) noexcept {
   processor* thief = m->p;
+  const std::uint32_t waiting = victim->ring.size();
+  if (waiting != 0 && m->hauls.leaves(waiting, how.looked_ns)) {
+    if (how.last_pass) thief->counters.steals_put_off.bump();
+    return nullptr;
+  }
   std::uint32_t moved = 0;
-  runnable* r = steal_from_ring(m, victim, how.looked_ns, moved);
+  runnable* r = victim->ring.grab_half(thief->ring, moved);
+  m->hauls.took(moved);
   if (r == nullptr && how.last_pass) {
     r = steal_runnext(thief, victim, spared);
     moved = r != nullptr ? 1 : 0;

@@ -1,6 +1,7 @@
 // Letting others run, the long way; for the short one see yield_x86_64.S.
 #include <weft/go.h>
 
+#include <bit>
 #include <cstddef>
 
 #include <sched.h>
@@ -58,7 +59,8 @@ void after_yield_to_g0(machine* m, goroutine* from, const gmp::after_switch&) no
   wake_after_put_last();
 }
 
-// In the outermost section, which it ends.
+// These two in the outermost section, which they end.
+[[gnu::noinline]] void make_way(machine* m, goroutine* g) noexcept { leave_outermost(move_to_global(m, g)); }
 [[gnu::noinline]] void switch_to_another(machine* m, goroutine* g) noexcept {
   gmp::leave_running(*g, status::runnable);
   m->after.from = g;
@@ -72,20 +74,13 @@ void after_yield_to_g0(machine* m, goroutine* from, const gmp::after_switch&) no
   leave_outermost(m);
 }
 
-[[gnu::noinline]] void yield_unusually(machine* m, goroutine* g) noexcept {
-  settle_short_yields(m->p);
-  if (g->own_machine != nullptr) return leave_outermost(move_to_global(m, g));
-  switch_to_another(m, g);
-}
-
 }  // namespace
 
 // In the outermost section, which it ends. Needs no registers saved if the goroutine goes on at once.
 void yield_by_queues(machine* m, goroutine* g) noexcept {
-  processor* p = m->p;
-  p->counters.yields.bump();
-  if (p->short_yields_granted != 0 || g->own_machine != nullptr) [[unlikely]] return yield_unusually(m, g);
-  if (stays(p)) return leave_outermost(m);
+  m->p->counters.yields.bump();
+  if (g->own_machine != nullptr) [[unlikely]] return make_way(m, g);
+  if (stays(m->p)) return leave_outermost(m);
   switch_to_another(m, g);
 }
 
@@ -100,7 +95,7 @@ void yield_anyhow() noexcept {
 
 }  // namespace weft::sched
 
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if WEFT_HAS_SHORT_YIELDS
 namespace weft::gmp {
 
 #pragma GCC diagnostic push
@@ -109,8 +104,8 @@ static_assert(offsetof(machine, locks) == WEFT_M_LOCKS && offsetof(machine, revo
 static_assert(offsetof(machine, p) == WEFT_M_P && offsetof(machine, curg) == WEFT_M_CURG);
 static_assert(offsetof(machine, thread_errno) == WEFT_M_ERRNO && offsetof(machine, thread_exceptions) == WEFT_M_EXCEPTIONS);
 static_assert(offsetof(machine, after) == WEFT_M_AFTER && offsetof(after_switch, run) == 0 && offsetof(after_switch, from) == 8);
-static_assert(offsetof(processor, short_yields_left) == WEFT_P_SHORT_YIELDS_LEFT);
-static_assert(offsetof(processor, short_yields_granted) == WEFT_P_SHORT_YIELDS_GRANTED && offsetof(processor, attention) == WEFT_P_ATTENTION);
+static_assert(offsetof(processor, short_yields_credit) == WEFT_P_SHORT_YIELDS_LEFT && std::endian::native == std::endian::little);
+static_assert(offsetof(processor, alone) == WEFT_P_ALONE && offsetof(processor, attention) == WEFT_P_ATTENTION);
 static_assert(offsetof(processor, runnext) == WEFT_P_RUNNEXT && offsetof(processor, ring) == WEFT_P_RING);
 static_assert(decltype(processor::ring)::head_offset() == WEFT_RING_HEAD && decltype(processor::ring)::tail_offset() == WEFT_RING_TAIL);
 static_assert(decltype(processor::ring)::slots_offset() == WEFT_RING_SLOTS && processor::ring_size == 256, "an index is a byte");

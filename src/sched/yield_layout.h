@@ -1,6 +1,19 @@
 // Where yield_x86_64.S finds what it needs. yield.cpp proves that it is there.
 #pragma once
 
+// Sanitizers are to be told of every switch, as arch/sanitizer.h does.
+#if !defined(__x86_64__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define WEFT_HAS_SHORT_YIELDS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define WEFT_HAS_SHORT_YIELDS 0
+#else
+#define WEFT_HAS_SHORT_YIELDS 1
+#endif
+#else
+#define WEFT_HAS_SHORT_YIELDS 1
+#endif
+
 #define WEFT_M_LOCKS 0
 #define WEFT_M_REVOKED 4
 #define WEFT_M_P 8
@@ -9,8 +22,8 @@
 #define WEFT_M_EXCEPTIONS 32
 #define WEFT_M_AFTER 40 /* run; from stands behind it */
 
+#define WEFT_P_ALONE 4
 #define WEFT_P_SHORT_YIELDS_LEFT 0x188
-#define WEFT_P_SHORT_YIELDS_GRANTED 0x18c
 #define WEFT_P_ATTENTION 0x1c0
 #define WEFT_P_RUNNEXT 0x200
 #define WEFT_P_RING 0x240

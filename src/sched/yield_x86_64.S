@@ -2,7 +2,7 @@
 // goroutine that yields change places. What a switch costs is its reads and writes of memory, three a cycle at best; a compiler
 // makes half as many again, and more branches. Everything unusual is left to yield.cpp, with nothing changed.
 //
-// [yield.short] P's short_yields_left is above 0 only while it is alone and not traced, and says for how long nobody needs to look
+// [yield.short] The P has a credit of such yields only while it is alone and not traced, and says for how long nobody needs to look
 // around. That a goroutine stands in the ring a moment before it is off its stack is seen by nobody: a stop of the world
 // waits for the end of the section.
 //
@@ -10,7 +10,7 @@
 // has the address of a call there), and no goroutine that is locked to its thread, for none of those leaves here.
 #include "sched/yield_layout.h"
 
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if WEFT_HAS_SHORT_YIELDS
 
 // As C++ calls them.
 #define yield _ZN4weft5yieldEv
@@ -81,7 +81,6 @@
         movl    %edx, WEFT_P_SHORT_YIELDS_LEFT(p)
         movl    $WEFT_RUNNING, WEFT_G_STATE(next)
         movq    next, WEFT_M_CURG(m)
-        movq    WEFT_G_SP(next), %rsp
         .endm
 
         .macro  leave_section           // as leave_outermost() in section.h, and returns
@@ -145,6 +144,7 @@ yield:
         jne     yield_by_queues
         .cfi_remember_state
         change_places
+        movq    WEFT_G_SP(next), %rsp
         pop_registers
         leave_section
         .cfi_restore_state
@@ -163,6 +163,7 @@ yield:
         change_places
         movq    $0, WEFT_M_AFTER(m)     // run
         movq    m, %rdx
+        movq    WEFT_G_SP(next), %rsp
         movq    WEFT_G_FP(next), %rbp
         jmpq    *WEFT_G_PC(next)
 
@@ -204,7 +205,7 @@ yield:
         .cfi_restore r15
 
 .Lused_up:
-        cmpl    $0, WEFT_P_SHORT_YIELDS_GRANTED(p)
+        cmpb    $0, WEFT_P_ALONE(p)
         je      yield_by_queues
         pushq   m
         .cfi_adjust_cfa_offset 8

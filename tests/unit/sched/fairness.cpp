@@ -30,7 +30,7 @@ using weft::sched::sched;
 // These tests hold a P on purpose, and count what is chosen meanwhile. Set before the first goroutine runs.
 const bool cooperative = weft::sched::preemption.off = true;
 
-std::uint32_t picks() { return processor_at(0)->picks.load(std::memory_order_relaxed); }
+std::uint32_t picks() { return weft::sched::choice_at(processor_at(0), processor_at(0)->picks.load(std::memory_order_relaxed)); }
 
 // Goroutines that yield for ever, so that the P always has others to choose from.
 class yielders {
