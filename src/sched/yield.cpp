@@ -76,6 +76,8 @@ void after_yield_to_g0(machine* m, goroutine* from, const gmp::after_switch&) no
 
 }  // namespace
 
+// ---- called by yield_x86_64.S
+
 // In the outermost section, which it ends. Needs no registers saved if the goroutine goes on at once.
 void yield_by_queues(machine* m, goroutine* g) noexcept {
   m->p->counters.yields.bump();
