@@ -1,17 +1,13 @@
 // Where yield_x86_64.S finds what it needs. yield.cpp proves that it is there.
 #pragma once
 
-// Sanitizers are to be told of every switch, as arch/sanitizer.h does.
-#if !defined(__x86_64__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define WEFT_HAS_SHORT_YIELDS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define WEFT_HAS_SHORT_YIELDS 0
-#else
+#include "arch/sanitized.h"
+
+// Sanitizers are to be told of every switch.
+#if defined(__x86_64__) && !defined(WEFT_ASAN) && !defined(WEFT_TSAN)
 #define WEFT_HAS_SHORT_YIELDS 1
-#endif
 #else
-#define WEFT_HAS_SHORT_YIELDS 1
+#define WEFT_HAS_SHORT_YIELDS 0
 #endif
 
 #define WEFT_M_LOCKS 0

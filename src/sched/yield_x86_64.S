@@ -28,25 +28,19 @@
 #define TAIL WEFT_P_RING+WEFT_RING_TAIL
 #define SLOTS WEFT_P_RING+WEFT_RING_SLOTS
 
+        .macro  push_register register
+        pushq   %\register
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset \register, 0
+        .endm
+
         .macro  push_registers
-        pushq   %rbx
-        .cfi_adjust_cfa_offset 8
-        .cfi_rel_offset rbx, 0
-        pushq   %rbp
-        .cfi_adjust_cfa_offset 8
-        .cfi_rel_offset rbp, 0
-        pushq   %r12
-        .cfi_adjust_cfa_offset 8
-        .cfi_rel_offset r12, 0
-        pushq   %r13
-        .cfi_adjust_cfa_offset 8
-        .cfi_rel_offset r13, 0
-        pushq   %r14
-        .cfi_adjust_cfa_offset 8
-        .cfi_rel_offset r14, 0
-        pushq   %r15
-        .cfi_adjust_cfa_offset 8
-        .cfi_rel_offset r15, 0
+        push_register rbx
+        push_register rbp
+        push_register r12
+        push_register r13
+        push_register r14
+        push_register r15
         .endm
 
         .macro  pop_register register
@@ -167,7 +161,18 @@ yield:
         movq    WEFT_G_FP(next), %rbp
         jmpq    *WEFT_G_PC(next)
 
-        // With all on the stack that change_places put there; rdx: the M, maybe another. (switch_context() in arch/context.h)
+        // From here to the end of `landing`, all is on the stack that change_places put there. This as complete_switch() in switch.h:
+.Lcomplete_switch:
+        pushq   m
+        .cfi_adjust_cfa_offset 8
+        movq    WEFT_M_AFTER+8(m), %rsi // from
+        leaq    WEFT_M_AFTER(m), %rdx
+        call    *%rax
+        popq    m
+        .cfi_adjust_cfa_offset -8
+        jmp     .Lswitch_completed
+
+        // rdx: the M, maybe another. (switch_context() in arch/context.h)
 .Llanding:
         movq    %rdx, m
         movq    WEFT_M_AFTER(m), %rax   // run
@@ -178,31 +183,6 @@ yield:
         pop_registers
         leave_section
         .cfi_restore_state
-
-        // as complete_switch() in switch.h
-.Lcomplete_switch:
-        .cfi_adjust_cfa_offset 48
-        .cfi_offset rbx, -16
-        .cfi_offset rbp, -24
-        .cfi_offset r12, -32
-        .cfi_offset r13, -40
-        .cfi_offset r14, -48
-        .cfi_offset r15, -56
-        pushq   m
-        .cfi_adjust_cfa_offset 8
-        movq    WEFT_M_AFTER+8(m), %rsi // from
-        leaq    WEFT_M_AFTER(m), %rdx
-        call    *%rax
-        popq    m
-        .cfi_adjust_cfa_offset -8
-        jmp     .Lswitch_completed
-        .cfi_adjust_cfa_offset -48
-        .cfi_restore rbx
-        .cfi_restore rbp
-        .cfi_restore r12
-        .cfi_restore r13
-        .cfi_restore r14
-        .cfi_restore r15
 
 .Lused_up:
         cmpb    $0, WEFT_P_ALONE(p)
@@ -219,7 +199,6 @@ yield:
         subl    $1, %edx
         js      yield_by_queues
         jmp     .Lrenewed
-
 
 .Lrevoked:
         movl    $0, WEFT_M_LOCKS(m)

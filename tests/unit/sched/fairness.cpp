@@ -18,9 +18,11 @@
 #include "sched/scheduler.h"
 #include "sched/section.h"
 #include "support/await.h"
+#include "support/yielders.h"
 
 namespace {
 
+using test::yielders;
 using weft::detail::event;
 using weft::runtime::read_sched_stats;
 using weft::sched::processor;
@@ -31,32 +33,6 @@ using weft::sched::sched;
 const bool cooperative = weft::sched::preemption.off = true;
 
 std::uint32_t picks() { return weft::sched::choice_at(processor_at(0), processor_at(0)->picks.load(std::memory_order_relaxed)); }
-
-// Goroutines that yield for ever, so that the P always has others to choose from.
-class yielders {
- public:
-  explicit yielders(int count) : count_(count) {
-    for (int i = 0; i < count; ++i) {
-      weft::go([this] {
-        ++running_;
-        while (!stop_) weft::yield();
-        --running_;
-      });
-    }
-    test::await([this] { return running_ == count_; });
-  }
-  yielders(const yielders&) = delete;
-  yielders& operator=(const yielders&) = delete;
-  ~yielders() {
-    stop_ = true;
-    test::await([this] { return running_ == 0; });
-  }
-
- private:
-  const int count_;
-  std::atomic<bool> stop_{false};
-  std::atomic<int> running_{0};
-};
 
 // Puts `count` goroutines into the global queue, which only a plain thread can do on purpose. The caller blocks, and
 // with it the only P.

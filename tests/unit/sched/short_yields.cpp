@@ -22,40 +22,16 @@
 #include "support/await.h"
 #include "support/folder.h"
 #include "support/one_slice.h"
+#include "support/yielders.h"
 
 namespace {
 
 using namespace std::chrono_literals;
+using test::yielders;
 using weft::runtime::read_sched_stats;
 using weft::sched::processor_at;
 
 std::uint32_t short_yields() { return processor_at(0)->short_yields(); }
-
-// So many goroutines, each of which does something and yields, again and again, until the guard is gone.
-class yielders {
- public:
-  explicit yielders(int count, std::function<void(int)> between = [](int) {}) : between_(std::move(between)) {
-    for (int i = 0; i < count; ++i) {
-      all_.push_back(weft::async([this, i] {
-        while (!stop_) {
-          between_(i);
-          weft::yield();
-        }
-      }));
-    }
-  }
-  yielders(const yielders&) = delete;
-  yielders& operator=(const yielders&) = delete;
-  ~yielders() {
-    stop_ = true;
-    for (auto& one : all_) one.get();
-  }
-
- private:
-  std::function<void(int)> between_;
-  std::atomic<bool> stop_{false};
-  std::vector<weft::future<void>> all_;
-};
 
 void on_one_p(std::function<void()> f) { weft::run([&] { f(); }, {.procs = 1}); }
 
