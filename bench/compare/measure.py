@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from compare.lines import Workload
 from compare.peers import PEERS, say
 
-CROWDED = ("parked", "parked_cost", "skynet", "spawn", "spawn_n", "yield_n")  # all n exist at once
+CROWDED = ("parked", "parked_cost", "skynet", "skynet_join", "spawn", "spawn_n", "yield_n")  # all n exist at once
 
 
 @dataclass(frozen=True)

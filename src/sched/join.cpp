@@ -47,6 +47,25 @@ record* claim(processor* p, const runnable* child, const void* joiner, bool in_t
   return nullptr;
 }
 
+// Somebody waits for its end.
+bool is_joined(const goroutine* g) noexcept {
+  return g->body != nullptr && g->body->ops != nullptr && g->body->ops->has_joiner;
+}
+
+// The newest of many, if it is one of the joiner's: it goes before the older ones, as in take_newest_child(). Only where who waits
+// is waited for itself, which makes a tree: there it is a matter of how many are begun at a time. Elsewhere they run in turn.
+record* claim_newest(processor* p, const goroutine* waiter, const void* joiner) noexcept {
+  runnable* r = is_joined(waiter) ? take_newest_of_many(p) : nullptr;
+  if (r == nullptr) return nullptr;
+  if (!is_joined_by(r, joiner)) {
+    put_back_newest(p, r);
+    return nullptr;
+  }
+  p->counters.depth_first.bump();
+  p->went_deep = true;
+  return static_cast<record*>(r);
+}
+
 bool can_lend(const goroutine* g) noexcept {
   const auto left = static_cast<const std::byte*>(__builtin_frame_address(0)) - g->stack_low;
   return g->own_machine == nullptr && left >= static_cast<std::ptrdiff_t>(default_stack_size());
@@ -125,7 +144,8 @@ bool join_in_place(const record* child, const void* joiner, wait_reason why, boo
   machine* m = enter();
   if (m == nullptr) return false;
   goroutine* g = m->curg;
-  record* borrower = can_lend(g) ? claim(m->p, child, joiner, in_turn) : nullptr;
+  record* borrower = nullptr;
+  if (can_lend(g)) borrower = child != nullptr ? claim(m->p, child, joiner, in_turn) : claim_newest(m->p, g, joiner);
   if (borrower == nullptr) {
     leave(m);
     return false;

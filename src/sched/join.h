@@ -2,7 +2,8 @@
 // switched. Spawning and joining then cost little more than a call.
 //
 // The one that has not begun is a record at the front of this P's queue (runnext), or the last in its ring: where a fork that
-// is joined by who forked it stands, unless somebody has stolen it. The waiter cannot go on before it has ended, so nothing
+// is joined by who forked it stands, unless somebody has stolen it. Who waits for many, and is waited for itself, lends its stack
+// to one after the other of them, newest first, as long as many are queued here. The waiter cannot go on before it has ended, so nothing
 // is lost by its stack being in use, whatever the borrower does: it may park, yield, be stopped in place, block.
 //
 // One goroutine object then stands for two goroutines, or more. It is always the innermost's; what makes the others who they

@@ -98,10 +98,20 @@ void put_global(runnable* r) noexcept {
   global_size_changed();
 }
 
-runnable* take_newest_child(processor* p, goroutine* parent) noexcept {
+runnable* take_newest_of_many(processor* p) noexcept {
   if (p->ring.size() <= breadth) return nullptr;
   runnable* r = p->ring.peek_last();
-  if (!take_last(p)) return nullptr;
+  return take_last(p) ? r : nullptr;
+}
+
+void put_back_newest(processor* p, runnable* r) noexcept {
+  put_last(p, r);
+  if (p->ring.size() == 1) wake_after_put_last();  // thieves have taken all others: one may have looked here in vain [wake.submit]
+}
+
+runnable* take_newest_child(processor* p, goroutine* parent) noexcept {
+  runnable* r = parent->is_main ? nullptr : take_newest_of_many(p);
+  if (r == nullptr) return nullptr;
   // Out of the ring it is ours, and may be looked at.
   if (is_record(r) && static_cast<record*>(r)->creator == parent->id) {
     p->counters.depth_first.bump();
@@ -109,8 +119,7 @@ runnable* take_newest_child(processor* p, goroutine* parent) noexcept {
     return r;
   }
   parent->may_have_children = false;
-  put_last(p, r);
-  if (p->ring.size() == 1) wake_after_put_last();  // thieves have taken all others: one may have looked here in vain [wake.submit]
+  put_back_newest(p, r);
   return nullptr;
 }
 

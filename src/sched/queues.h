@@ -78,9 +78,13 @@ inline constexpr std::uint32_t network_ticks = 1024;
   return p->alone ? p->ring.take_back_unshared() : p->ring.take_back();
 }
 
+// The newest in the ring, if so many wait there that the order matters; else null. And back, if it is not what was hoped for.
+runnable* take_newest_of_many(processor* p) noexcept;
+void put_back_newest(processor* p, runnable* r) noexcept;
+
 // The newest goroutine in the ring, if it has not begun and `parent`, which begins to wait, has spawned it, and so many wait
 // here that the order matters: where each spawns others and waits for them, few are begun at a time this way; oldest first,
-// nearly all would be. Else null.
+// nearly all would be. Else null. run()'s goroutine is at most the root of all trees: those that it waits for run in turn.
 [[gnu::noinline]] runnable* take_newest_child(processor* p, goroutine* parent) noexcept;
 
 // At the choices for which p->look_at was set: whether something else goes before the P's own queue. Every 61st time the global

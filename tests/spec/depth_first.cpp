@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "support/build.h"
@@ -51,6 +53,32 @@ TEST_P(depth_first, is_how_a_tree_is_walked) {
       {.procs = GetParam()});
 }
 
+// The same sum by wait groups: whoever waits for its children lends its stack to them.
+std::uint64_t joined_tree(std::uint64_t first, std::uint64_t size) {
+  if (size == 1) return first;
+  std::array<std::uint64_t, 10> sums{};
+  weft::wait_group wg;
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    wg.go([&sum = sums[i], first = first + i * (size / 10), size] { sum = joined_tree(first, size / 10); });
+  }
+  wg.wait();
+  return std::accumulate(sums.begin(), sums.end(), std::uint64_t{0});
+}
+
+TEST_P(depth_first, is_how_a_tree_of_wait_groups_is_walked) {
+  weft::run(
+      [] {
+        const auto before = stats();
+        EXPECT_EQ(joined_tree(0, leaves), leaves * (leaves - 1) / 2);
+        const auto after = stats();
+        EXPECT_LT(after.stacks_total - before.stacks_total, leaves / 100);
+        if (GetParam() == 1) {  // nobody steals
+          EXPECT_GT(after.joined_in_place - before.joined_in_place, leaves / 2);
+        }
+      },
+      {.procs = GetParam()});
+}
+
 // What is older gets its turn at the end of a slice at the latest.
 TEST_P(depth_first, does_not_starve_what_is_older) {
   weft::run(
@@ -79,6 +107,24 @@ TEST_P(depth_first, does_not_starve_what_is_older) {
         EXPECT_EQ(ran, 100);
       },
       {.procs = GetParam()});
+}
+
+// Not a tree: nobody waits for the one that waits.
+TEST(many_goroutines, that_one_waits_for_run_oldest_first_but_for_the_last) {
+  weft::run(
+      [] {
+        const auto order = test::in_one_slice([] {
+          std::vector<int> order;
+          weft::wait_group wg;
+          for (int i = 0; i < 100; ++i) wg.go([&order, i] { order.push_back(i); });
+          wg.wait();
+          return order;
+        });
+        std::vector<int> expected{99};
+        for (int i = 0; i < 99; ++i) expected.push_back(i);
+        EXPECT_EQ(order, expected);
+      },
+      {.procs = 1});
 }
 
 TEST(few_goroutines, run_oldest_first_but_for_the_last) {

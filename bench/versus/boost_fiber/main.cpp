@@ -13,7 +13,7 @@ namespace {
 // Idle threads of the work_stealing scheduler either spin, or sleep and are not woken when there is work to steal. Each
 // workload gets what serves it better: those that have work for all threads spin, those that are one chain of events
 // would only be torn apart.
-const std::set<std::string> shares_work{"conserve", "fib", "load70", "parked", "skynet", "sleepers", "steal_burst"};
+const std::set<std::string> shares_work{"conserve", "fib", "load70", "parked", "skynet", "skynet_join", "sleepers", "steal_burst"};
 
 void steal_with(int threads, bool spin) {
   boost::fibers::use_scheduling_algorithm<boost::fibers::algo::work_stealing>(static_cast<std::uint32_t>(threads),

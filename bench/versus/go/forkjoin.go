@@ -1,5 +1,7 @@
 package main
 
+import "sync"
+
 func fibSerial(n int) int {
 	a, b := 0, 1
 	for ; n > 0; n-- {
@@ -45,15 +47,51 @@ func skynetNode(parent chan<- int, ordinal, size int) {
 	parent <- sum
 }
 
-func skynet(n int) outcome {
-	leaves := 1
-	for leaves*10 <= n {
-		leaves *= 10
+func powerOfTenUpTo(n int) int {
+	power := 1
+	for power*10 <= n {
+		power *= 10
 	}
+	return power
+}
+
+func skynet(n int) outcome {
+	leaves := powerOfTenUpTo(n)
 	result := make(chan int)
 	w := startWatch()
 	go skynetNode(result, 0, leaves)
 	sum := <-result
+	out := w.stop(leaves)
+	out.ok = sum == leaves*(leaves-1)/2
+	return out
+}
+
+// skynetJoinedNode returns that sum by way of memory.
+func skynetJoinedNode(ordinal, size int) int {
+	if size == 1 {
+		return ordinal
+	}
+	var sums [10]int
+	var group sync.WaitGroup
+	group.Add(len(sums))
+	for i := range sums {
+		go func(i int) {
+			sums[i] = skynetJoinedNode(ordinal+i*(size/10), size/10)
+			group.Done()
+		}(i)
+	}
+	group.Wait()
+	sum := 0
+	for _, s := range sums {
+		sum += s
+	}
+	return sum
+}
+
+func skynetJoined(n int) outcome {
+	leaves := powerOfTenUpTo(n)
+	w := startWatch()
+	sum := skynetJoinedNode(0, leaves)
 	out := w.stop(leaves)
 	out.ok = sum == leaves*(leaves-1)/2
 	return out

@@ -46,6 +46,7 @@ var workloads = map[string]workload{
 	"parked_cost":    {1_000_000, 0, parkedCost},
 	"fib":            {27, 18, fibForkJoin},
 	"skynet":         {1_000_000, 10_000, skynet},
+	"skynet_join":    {1_000_000, 10_000, skynetJoined},
 	"pingpong":       {1_000_000, 100_000, pingpong},
 	"buffered":       {10_000_000, 1_000_000, buffered},
 	"mpmc":           {4_000_000, 400_000, mpmc},

@@ -1,5 +1,8 @@
 #include <weft/weft.h>
 
+#include <array>
+#include <numeric>
+
 #include "../common/harness.h"
 
 namespace bench {
@@ -20,6 +23,26 @@ outcome fib_fork_join(const arguments& a) {
   return w.stop(fib_serial(a.n + 1) - 1, result == fib_serial(a.n));
 }
 const registered fib_workload{{"fib", 27, 18, fib_fork_join}};
+
+// The sum of the ordinals of the `size` leaves below a node, returned by way of memory.
+std::uint64_t skynet_node(std::uint64_t ordinal, std::uint64_t size) {
+  if (size == 1) return ordinal;
+  std::array<std::uint64_t, 10> sums{};
+  weft::wait_group group;
+  for (std::uint64_t i = 0; i < sums.size(); ++i) {
+    group.go([&sum = sums[i], first = ordinal + i * (size / 10), size] { sum = skynet_node(first, size / 10); });
+  }
+  group.wait();
+  return std::accumulate(sums.begin(), sums.end(), std::uint64_t{0});
+}
+
+outcome skynet_joined(const arguments& a) {
+  const std::uint64_t leaves = power_of_ten_up_to(a.n);
+  const stopwatch w;
+  const std::uint64_t sum = skynet_node(0, leaves);
+  return w.stop(leaves, sum == sum_below(leaves));
+}
+const registered skynet_join_workload{{"skynet_join", 1'000'000, 10'000, skynet_joined}};
 
 }  // namespace
 }  // namespace bench

@@ -25,10 +25,15 @@ class joined_count : public countdown {
     newest_.store(spawn(std::forward<Call>(call)), std::memory_order_relaxed);
   }
 
-  // Parks until the count is zero. In turn: who starts many and waits sees them run in the usual order.
+  // Parks until the count is zero. In turn: who starts many and waits sees them run in the usual order; but in a tree of them the
+  // newest may go first, so that few are begun at a time.
   void join(const void* owner) noexcept {
     if (is_zero()) return;
-    if (const detail::record* r = newest_.load(std::memory_order_relaxed)) join_in_place(r, owner, wait_reason::wait_group, true);
+    if (const detail::record* r = newest_.load(std::memory_order_relaxed)) {
+      join_in_place(r, owner, wait_reason::wait_group, true);
+      while (!is_zero() && join_in_place(nullptr, owner, wait_reason::wait_group, false)) {
+      }
+    }
     wait(wait_reason::wait_group);
   }
 

@@ -59,7 +59,8 @@ void submit(record*) noexcept;         // makes it runnable
 // and has not begun: runs it to its end, here and now, on the stack of the caller, who waits for it anyway. It has all that a
 // goroutine has (number, locals, exceptions, ...); only the switches are saved. False, and nothing has happened, if it is
 // elsewhere (the pointer is only compared: it may have ended long ago), if there is too little stack, and on plain threads.
-// `in_turn`: only if it would be the next to run anyway. `sole`, if there is one, is told first that nobody else waits for it.
+// `in_turn`: only if it would be the next to run anyway. No child: the newest of the joiner's that stands there, if so many do that
+// the order matters, and the caller is waited for itself. `sole`, if there is one, is told first that nobody else waits for it.
 class event;
 bool join_in_place(const record* child, const void* joiner, wait_reason why, bool in_turn, event* sole = nullptr) noexcept;
 

@@ -11,6 +11,7 @@ pub fn workloads() -> Vec<Workload> {
     vec![
         Workload { name: "fib", n: 27, warm_up: 18, run: |a| Box::pin(fib_fork_join(a)) },
         Workload { name: "skynet", n: 1_000_000, warm_up: 10_000, run: |a| Box::pin(skynet(a)) },
+        Workload { name: "skynet_join", n: 1_000_000, warm_up: 10_000, run: |a| Box::pin(skynet_joined(a)) },
     ]
 }
 
@@ -57,14 +58,44 @@ fn skynet_node(parent: Sender<u64>, ordinal: u64, size: u64) -> Pin<Box<dyn Futu
     })
 }
 
-async fn skynet(a: Args) -> Outcome {
-    let mut leaves = 1;
-    while leaves * 10 <= a.n {
-        leaves *= 10;
+fn power_of_ten_up_to(n: u64) -> u64 {
+    let mut power = 1;
+    while power * 10 <= n {
+        power *= 10;
     }
+    power
+}
+
+async fn skynet(a: Args) -> Outcome {
+    let leaves = power_of_ten_up_to(a.n);
     let w = Stopwatch::start();
     let (to, mut result) = channel(1);
     tokio::spawn(skynet_node(to, 0, leaves));
     let sum = result.recv().await.unwrap();
+    w.stop(leaves, sum == sum_below(leaves))
+}
+
+/// Returns that sum.
+fn skynet_joined_node(ordinal: u64, size: u64) -> Pin<Box<dyn Future<Output = u64> + Send>> {
+    Box::pin(async move {
+        if size == 1 {
+            return ordinal;
+        }
+        let mut children = Vec::with_capacity(10);
+        for i in 0..10 {
+            children.push(tokio::spawn(skynet_joined_node(ordinal + i * (size / 10), size / 10)));
+        }
+        let mut sum = 0;
+        for child in children {
+            sum += child.await.unwrap();
+        }
+        sum
+    })
+}
+
+async fn skynet_joined(a: Args) -> Outcome {
+    let leaves = power_of_ten_up_to(a.n);
+    let w = Stopwatch::start();
+    let sum = skynet_joined_node(0, leaves).await;
     w.stop(leaves, sum == sum_below(leaves))
 }
