@@ -102,16 +102,16 @@ class chan {
   // False if send() would have to wait; the value is untouched then, and moved from otherwise.
   bool try_send(T& value) const { return detail::channel_try_send(core_.get(), std::addressof(value)); }
   bool try_send(T&& value) const { return detail::channel_try_send(core_.get(), std::addressof(value)); }
-  bool try_send(const T& value) const
-    requires std::copy_constructible<T>
-  {
+  template <class U = T>
+    requires std::copy_constructible<U>
+  bool try_send(const T& value) const {
     T copy(value);
     return try_send(copy);
   }
 
-  recv_status try_recv(T& out) const
-    requires std::is_move_assignable_v<T>
-  {
+  template <class U = T>
+    requires std::is_move_assignable_v<U>
+  recv_status try_recv(T& out) const {
     return detail::try_recv_from(core_.get(), out);
   }
 
@@ -152,9 +152,9 @@ class send_chan {
   void send(T value) const { channel_.send(std::move(value)); }
   bool try_send(T& value) const { return channel_.try_send(value); }
   bool try_send(T&& value) const { return channel_.try_send(std::move(value)); }
-  bool try_send(const T& value) const
-    requires std::copy_constructible<T>
-  {
+  template <class U = T>
+    requires std::copy_constructible<U>
+  bool try_send(const T& value) const {
     return channel_.try_send(value);
   }
   void close() const { channel_.close(); }
@@ -182,9 +182,9 @@ class recv_chan {
   recv_chan(chan<T> c) noexcept : channel_(std::move(c)) {}
 
   std::optional<T> recv() const { return channel_.recv(); }
-  recv_status try_recv(T& out) const
-    requires std::is_move_assignable_v<T>
-  {
+  template <class U = T>
+    requires std::is_move_assignable_v<U>
+  recv_status try_recv(T& out) const {
     return channel_.try_recv(out);
   }
   iterator begin() const { return channel_.begin(); }

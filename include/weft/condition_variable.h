@@ -83,7 +83,7 @@ class condition_variable {
   std::cv_status wait_until(Lock& lock, const std::chrono::time_point<Clock, Duration>& t) {
     if (wait_until_ns(detail::lock_ref(lock), detail::deadline_at(t))) return std::cv_status::no_timeout;
     // Another clock than the steady one may have been set meanwhile: then this is a spurious wake-up.
-    return Clock::now() < t ? std::cv_status::no_timeout : std::cv_status::timeout;
+    return detail::has_come(t) ? std::cv_status::timeout : std::cv_status::no_timeout;
   }
   template <class Lock, class Clock, class Duration, class Predicate>
   requires std::is_invocable_v<Predicate&>
@@ -121,7 +121,7 @@ class condition_variable {
                   Predicate predicate) {
     const detail::predicate_ref p(predicate);
     while (!wait_stop(detail::lock_ref(lock), stop, p, detail::deadline_at(t))) {
-      if (stop.stop_requested() || Clock::now() >= t) return false;
+      if (stop.stop_requested() || detail::has_come(t)) return false;
     }
     return true;
   }

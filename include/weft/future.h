@@ -140,7 +140,7 @@ class future {
   std::future_status wait_until(const std::chrono::time_point<Clock, Duration>& t) const {
     // Another clock than the steady one may be set meanwhile: ask it again.
     while (wait_until_ns(detail::deadline_at(t)) == std::future_status::timeout) {
-      if (Clock::now() >= t) return std::future_status::timeout;
+      if (detail::has_come(t)) return std::future_status::timeout;
     }
     return std::future_status::ready;
   }

@@ -128,7 +128,7 @@ class timed_mutex {
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
     if (core_.try_lock()) return true;
     // Another clock than the steady one may be set meanwhile: ask it again.
-    while (Clock::now() < t) {
+    while (!detail::has_come(t)) {
       if (core_.lock_until(detail::deadline_at(t))) return true;
     }
     return false;

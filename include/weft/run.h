@@ -38,13 +38,14 @@ int run(F&& f, options o = {}) {
 
   detail::run_main(
       o,
-      [](void* p) {
-        auto* m = static_cast<frame*>(p);
+      [](void* argument) {
+        auto* m = static_cast<frame*>(argument);
         if constexpr (std::is_void_v<std::invoke_result_t<F>>) {
           std::forward<F>(*m->function)();
         } else {
           m->result = static_cast<int>(std::forward<F>(*m->function)());
         }
+        detail::keep_frame();
       },
       &main);
   return main.result;

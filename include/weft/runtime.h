@@ -33,7 +33,7 @@ struct sched_stats {
   std::uint64_t goroutines_created = 0, goroutines_finished = 0;
   std::uint64_t goroutines = 0;            // alive
   std::uint64_t parks = 0, readied = 0, yields = 0;
-  std::uint64_t picks = 0;                 // choices of a goroutine to run (modulo 2^32 a P)
+  std::uint64_t picks = 0;                 // choices of a goroutine to run
   std::uint64_t switches_via_g0 = 0;       // switches by way of the scheduler's own stack; the others go straight
   std::uint64_t stacks_bound = 0;          // goroutines that got a stack from a cache or the system
   std::uint64_t stacks_inherited = 0;      // goroutines that ran on the warm stack of the one before

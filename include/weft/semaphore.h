@@ -1,6 +1,7 @@
 // counting_semaphore and binary_semaphore: as in std, for goroutines and plain threads alike. First come, first served.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -73,7 +74,7 @@ class semaphore_core {
 
 template <std::ptrdiff_t LeastMax = detail::semaphore_core::limit>
 class counting_semaphore {
-  static_assert(LeastMax >= 0 && LeastMax <= detail::semaphore_core::limit);
+  static_assert(LeastMax >= 0);
 
  public:
   static constexpr std::ptrdiff_t max() noexcept { return LeastMax; }
@@ -83,7 +84,7 @@ class counting_semaphore {
   counting_semaphore& operator=(const counting_semaphore&) = delete;
 
   // More than max() permits, or fewer than none, are a std::logic_error.
-  void release(std::ptrdiff_t update = 1) { core_.release(update, LeastMax); }
+  void release(std::ptrdiff_t update = 1) { core_.release(update, std::min(LeastMax, detail::semaphore_core::limit)); }
 
   void acquire() noexcept { core_.acquire_until(detail::no_deadline); }
   bool try_acquire() noexcept { return core_.try_acquire(); }
@@ -96,7 +97,7 @@ class counting_semaphore {
   bool try_acquire_until(const std::chrono::time_point<Clock, Duration>& t) {
     if (core_.try_acquire()) return true;
     // Another clock than the steady one may be set meanwhile: ask it again.
-    while (Clock::now() < t) {
+    while (!detail::has_come(t)) {
       if (core_.acquire_until(detail::deadline_at(t))) return true;
     }
     return false;

@@ -55,12 +55,13 @@ void sleep_for(const std::chrono::duration<Rep, Period>& d) {
   detail::sleep_for_ns(detail::to_ns(d));
 }
 
-// Until a time of steady_clock or system_clock (any clock with now()); changes of the system's time are followed.
+// Until a time of steady_clock or system_clock (any clock with now()). If such a clock is set back meanwhile, it sleeps on until the
+// clock says so; if it is set forward, it sleeps as long as it was to at the beginning.
 template <class Clock, class Duration>
 void sleep_until(const std::chrono::time_point<Clock, Duration>& t) {
   do {
     detail::sleep_until_ns(detail::deadline_at(t));
-  } while (Clock::now() < t);
+  } while (!detail::has_come(t));
 }
 
 // A channel on which a time can be received once, when it has come.

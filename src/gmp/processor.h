@@ -79,12 +79,13 @@ struct processor {
   // Yields on the short way (sched/yield_x86_64.S), which keeps no other count. Lower half: how many more there may be, none while
   // there are other Ps or a trace is on. Upper half: how many there will have been then. [yield.short]
   std::atomic<std::uint64_t> short_yields_credit{0};
-  std::atomic<std::uint32_t> calls{0};                    // blocking calls begun
+  std::atomic<std::uint64_t> calls{0};                    // blocking calls begun
   std::atomic<processor_state> state{processor_state::dead};
   std::atomic<machine*> owner{nullptr};
 
   // -- written by others, read by the owner at every switch --
   alignas(64) std::atomic<bool> attention{false};          // end of slice, or stop: take the slow path
+  std::atomic<bool> poll_first{false};                     // its next choice is to look at the network: see sched/sysmon.cpp
   std::atomic<bool> crowded{false};                        // its M shares a core with another: see sched/placement.h
 
   // -- both --
@@ -107,7 +108,7 @@ struct processor {
   std::int64_t seen_cpu = 0;     // of its thread, at the last such look; 0: there was none
   std::int64_t next_look = 0;    // into the slice: whether it sleeps in the kernel
   std::uint32_t vain_looks = 0;  // in a row: it did not
-  std::uint32_t seen_calls = 0;
+  std::uint64_t seen_calls = 0;
   std::int64_t seen_call_when = 0;
 
   // The owner: whoever runs next has a new time slice.

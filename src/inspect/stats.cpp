@@ -53,7 +53,7 @@ sched_stats read_sched_stats() {
   s.goroutines_created = sched.created_outside.load(std::memory_order_relaxed) + sum(&c::created);
   s.goroutines = s.goroutines_created - s.goroutines_finished;
   s.parks = sum(&c::parks);
-  s.readied = sum(&c::readied);
+  s.readied = sum(&c::readied) + sched.readied_outside.load(std::memory_order_relaxed);
   s.yields = sum(&c::yields);
   s.switches_via_g0 = sum(&c::switches_via_g0);
   for_each_processor([&](const processor& p) {

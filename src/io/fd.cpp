@@ -8,6 +8,7 @@
 
 #include "base/delay.h"
 #include "os/clock.h"
+#include "sched/fork.h"
 #include "sched/section.h"
 
 namespace weft::io {
@@ -40,8 +41,11 @@ void fd::close() noexcept {
     if ((w & closed) != 0) return;
     base::delay();
   } while (!word_.compare_exchange_weak(w, (w | closed) + use, std::memory_order_acq_rel, std::memory_order_relaxed));
-  if (!unlink_path.empty()) ::unlink(unlink_path.c_str());
-  sched::cancel_waits(*poll_);
+  // A forked child that exits destroys its copies of static objects: what belongs to the parent, too, is left alone.
+  if (!sched::in_forked_child()) {
+    if (!unlink_path.empty()) ::unlink(unlink_path.c_str());
+    sched::cancel_waits(*poll_);
+  }
   end();
 }
 
@@ -63,7 +67,7 @@ int fd::expose() noexcept {
 
 // Nobody uses it any more.
 void fd::give_back() noexcept {
-  const bool was_watched = watched_yet_.load(std::memory_order_relaxed);
+  const bool was_watched = watched_yet_.load(std::memory_order_relaxed) && !sched::in_forked_child();
   if (was_watched && (!owned_ || exposed_.load(std::memory_order_relaxed))) poll::unwatch(watched_);
   if (watched_ != number_) ::close(watched_);
   {
@@ -106,7 +110,7 @@ int fd::wait(direction which, std::int64_t limit) {
   if (!watched_yet_.load(std::memory_order_relaxed) && !watched_yet_.exchange(true, std::memory_order_relaxed)) {
     if (const int error = watch()) {
       watched_yet_.store(false, std::memory_order_relaxed);
-      sched::nudge(*poll_, which == reading ? writing : reading);  // who relies on us tries it itself
+      sched::alert(*poll_, which == reading ? writing : reading);  // who relies on us, or is about to, tries it itself
       return error;
     }
   }

@@ -6,6 +6,7 @@
 
 #include <weft/net.h>
 
+#include "io/attempts.h"
 #include "io/calls.h"
 #include "io/error.h"
 #include "net/host_port.h"
@@ -14,6 +15,8 @@
 
 namespace weft::net {
 namespace {
+
+using namespace std::chrono_literals;
 
 // The connection that was to be accepted is gone, or the network has a message for it: the next one may be fine.
 bool concerns_only_this_one(long n) noexcept {
@@ -35,31 +38,14 @@ bool concerns_only_this_one(long n) noexcept {
 
 bool is_shortage(long n) noexcept { return n == -EMFILE || n == -ENFILE || n == -ENOBUFS || n == -ENOMEM; }
 
-// Waits between attempts while there are no descriptors left: 5 ms at first, up to a second.
-class backoff {
- public:
-  // 0: try again.
-  int wait(io::fd& fd) {
-    const std::int64_t until = os::now_ns() + delay_;
-    delay_ = std::min(delay_ * 2, std::int64_t{1'000'000'000});
-    for (;;) {
-      const int error = fd.wait(io::reading, until);  // another connection that comes does not make it better
-      if (error == ETIMEDOUT) return fd.check(io::reading);
-      if (error != 0) return error;
-    }
-  }
-
- private:
-  std::int64_t delay_ = 5'000'000;
-};
-
 long accept_one(io::operation& op) {
-  backoff shortage;
+  // While there are no descriptors left; another connection that comes does not make it better.
+  io::attempts shortage(io::reading, 5ms, 1s);
   for (;;) {
     const long n = op.run([](int number) { return io::call_accept(number, nullptr, nullptr); });
     if (n >= 0) return n;
     if (is_shortage(n)) {
-      if (const int error = shortage.wait(op.file())) return -error;
+      if (const int error = shortage.pause(op.file())) return -error;
     } else if (!concerns_only_this_one(n)) {
       return n;
     }

@@ -5,6 +5,7 @@
 
 #include <weft/net.h>
 
+#include "io/attempts.h"
 #include "io/calls.h"
 #include "io/error.h"
 #include "net/host_port.h"
@@ -49,12 +50,25 @@ std::pair<std::size_t, address> udp_socket::recv_from(mutable_buffer to, std::er
   return {static_cast<std::size_t>(n), address::from_native(&from, from_size)};
 }
 
+// Repeats call(number). That the receiver's queue has room again is no event of a Unix socket that is not connected to it.
+template <class Call>
+static long send_one(io::operation& op, Call call) {
+  if (op.file().family != AF_UNIX) return op.run(call);
+  using namespace std::chrono_literals;
+  for (io::attempts again(io::writing, 100us, 10ms);;) {
+    const long n = call(op.file().number());
+    if (n == -EINTR) continue;
+    if (n != -EAGAIN) return n;
+    if (const int error = again.pause(op.file())) return -error;
+  }
+}
+
 std::size_t udp_socket::send_to(const_buffer from, const address& to, std::error_code& ec) {
   io::operation op(fd_, io::writing);
   long n = -op.error();
   if (n == 0) {
     n = with_native(fd_->family, to, [&](const sockaddr* native, socklen_t size) {
-      return op.run([&](int number) { return io::call_sendto(number, from.data(), from.size(), native, size); });
+      return send_one(op, [&](int number) { return io::call_sendto(number, from.data(), from.size(), native, size); });
     });
   }
   io::set(ec, n < 0 ? static_cast<int>(-n) : 0);

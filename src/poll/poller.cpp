@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -22,11 +23,16 @@ constinit std::atomic<bool> interrupted{false};  // collapses many interrupts in
 
 constexpr int batch = 256;  // events a call: 3 KiB of an M's stack
 
-// Nanoseconds where the kernel has them (Linux 5.11), else milliseconds, rounded up.
+// Nanoseconds where the kernel has them (Linux 5.11) and lets us (some sandboxes refuse what they do not know), else
+// milliseconds, rounded up.
 int epoll_sleep(epoll_event* events, int capacity, std::int64_t timeout_ns) noexcept {
-  const timespec ts{.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000), .tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000)};
-  const long n = ::syscall(SYS_epoll_pwait2, epoll_fd, events, capacity, &ts, nullptr, 0);
-  if (n >= 0 || errno != ENOSYS) return static_cast<int>(n);
+  static bool refused = false;  // used by one thread at a time
+  if (!refused) {
+    const timespec ts{.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000), .tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000)};
+    const long n = ::syscall(SYS_epoll_pwait2, epoll_fd, events, capacity, &ts, nullptr, 0);
+    refused = n < 0 && (errno == ENOSYS || errno == EPERM);
+    if (!refused) return static_cast<int>(n);
+  }
   constexpr std::int64_t longest_ms = std::numeric_limits<int>::max();
   return ::epoll_wait(epoll_fd, events, capacity, static_cast<int>(std::min(timeout_ns / 1'000'000 + 1, longest_ms)));
 }
@@ -127,6 +133,12 @@ void wait_until(std::int64_t deadline_ns, events& found) noexcept {
   std::uint64_t count;
   [[maybe_unused]] const ssize_t bytes = ::read(interrupt_fd, &count, sizeof count);
   interrupted.store(false, std::memory_order_seq_cst);
+}
+
+bool any_event() noexcept {
+  if (interrupted.load(std::memory_order_relaxed)) return false;  // it would be that, as long as nobody waits to take it
+  pollfd p{epoll_fd, POLLIN, 0};
+  return ::poll(&p, 1, 0) > 0;
 }
 
 std::int64_t usual_delay() noexcept { return delay.estimate(); }

@@ -32,6 +32,9 @@ void poll(events& found) noexcept;
 // ever) or until an interrupt. At most one thread at a time. May return early with nothing.
 void wait_until(std::int64_t deadline_ns, events& found) noexcept;
 
+// Whether poll() would find something; no, if that cannot be told from an interrupt. Takes nothing.
+bool any_event() noexcept;
+
 // How late wait_until usually comes back from its sleep.
 std::int64_t usual_delay() noexcept;
 

@@ -24,7 +24,6 @@ bool is_detached(status s) noexcept { return s == status::detached || s == statu
 status simplified(status s) noexcept {
   switch (s) {
     case status::timed:
-    case status::preempted:
       return status::runnable;
     case status::detached:
       return status::running;

@@ -53,6 +53,15 @@ void poll_network_on_tick(processor* p) noexcept {
   if (choice_at(p, p->picks.load(std::memory_order_relaxed)) % network_ticks == 0) poll_network(p);
 }
 
+// Somebody has lost this P for the sake of who waits for a socket that is ready: that one goes before those in the ring. Null: it is
+// in runnext, or somebody else has it.
+runnable* for_socket(processor* p) noexcept {
+  p->poll_first.store(false, std::memory_order_relaxed);
+  if (poll_network(p) || sched.global_size.load(std::memory_order_relaxed) == 0) return nullptr;
+  base::lock_guard guard(sched.lock);
+  return take_global_one(p);  // sysmon has polled meanwhile
+}
+
 runnable* from_ring(processor* p) noexcept { return p->ring.pop(); }
 
 runnable* from_global(processor* p) noexcept {
@@ -199,6 +208,9 @@ runnable* find_work(machine* m) noexcept {
     if (!timers_ran) {
       if (runnable* r = from_global_on_tick(p)) return in_new_slice(p, r);
     }
+    if (p->poll_first.load(std::memory_order_relaxed)) {
+      if (runnable* r = for_socket(p)) return in_new_slice(p, r);
+    }
     poll_network_on_tick(p);
     if (runnable* r = take_runnext(p)) return r;  // inherits the slice
     if (runnable* r = from_ring(p)) return in_new_slice(p, r);
@@ -208,6 +220,7 @@ runnable* find_work(machine* m) noexcept {
     if (may_spin(m)) {
       if (runnable* r = steal_or_spin(m, spared)) return in_new_slice(p, r);
     }
+    p->timers.unlist_if_empty();
     if (runnable* r = go_idle(m)) return in_new_slice(p, r);
     if (m->p == nullptr) {
       sleep_unless_work_appeared(m, spared);

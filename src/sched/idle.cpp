@@ -34,6 +34,11 @@ void set_idle_bit(const processor* p, bool idle) noexcept {
 
 }  // namespace
 
+void note_readied_outside(goroutine* g) noexcept {
+  if (sched.readied_outside.fetch_add(1, std::memory_order_relaxed) % gmp::timed_every == gmp::timed_every - 1) gmp::begin_timing(*g);
+  trace_ready_outside(g);
+}
+
 void release_to_idle(machine* m) noexcept { put_idle_processor(std::exchange(m->p, nullptr)); }
 
 void put_idle_processor(processor* p) noexcept {
@@ -140,6 +145,7 @@ void wake_processor_slow() noexcept {
       leave_word();
     } else if ((woken = take_idle_machine(wish)) != nullptr) {
       woken->spinning = true;
+      p->counters.spins.bump();
       woken->next_p.store(p, std::memory_order_release);
     } else if (goroutine* g = take_stopped()) {
       // No thread at hand, but one whose goroutine is stopped in place (and may hold what the factory needs).
@@ -209,6 +215,7 @@ bool serve_as_spinner(machine* m) noexcept WEFT_REQUIRES(sched.lock) {
   }
   acquire(m, p);
   m->spinning = true;
+  p->counters.spins.bump();
   return true;
 }
 

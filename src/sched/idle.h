@@ -43,10 +43,17 @@ void wake_processor_slow() noexcept;
   }
 }
 
-// In a section: a goroutine that waited, and is runnable now, goes to the front of this P's queue.
-[[gnu::always_inline]] inline void put_readied(processor* p, goroutine* g) noexcept {
+// A goroutine that waited is runnable now, and about to be queued by the owner of this P: it is counted, and maybe timed.
+[[gnu::always_inline]] inline void note_readied(processor* p, goroutine* g) noexcept {
   if (p->counters.readied.bump_and_sample(gmp::timed_every)) [[unlikely]] gmp::begin_timing(*g);
   if (is_traced(p)) [[unlikely]] trace_ready(p, g);
+}
+// The same by who has no P.
+void note_readied_outside(goroutine* g) noexcept;
+
+// In a section: a goroutine that waited, and is runnable now, goes to the front of this P's queue.
+[[gnu::always_inline]] inline void put_readied(processor* p, goroutine* g) noexcept {
+  note_readied(p, g);
   submit_next(p, g);
 }
 

@@ -8,6 +8,7 @@
 #include "base/delay.h"
 #include "base/pause.h"
 #include "os/clock.h"
+#include "sched/fork.h"
 #include "sched/idle.h"
 #include "sched/lifecycle.h"
 #include "sched/parker.h"
@@ -37,11 +38,11 @@ void see_to_a_poller() noexcept {
   if (sched.poll_until.load(std::memory_order_seq_cst) == 0) wake_processor();  // [poll.count]
 }
 
-void trace_arrival(processor* p, const goroutine* g) noexcept {
+void note_arrival(processor* p, goroutine* g) noexcept {
   if (p == nullptr) {
-    trace_ready_outside(g);
-  } else if (is_traced(p)) [[unlikely]] {
-    trace_ready(p, g);
+    note_readied_outside(g);
+  } else {
+    note_readied(p, g);
   }
 }
 
@@ -56,7 +57,7 @@ goroutine* next_goroutine(poll::ready_list& list, processor* p) noexcept {
       continue;
     }
     gmp::transition(*g, status::waiting, status::runnable);
-    trace_arrival(p, g);
+    note_arrival(p, g);
     return g;
   }
   return nullptr;
@@ -73,7 +74,6 @@ void ready_here(poll::ready_list& list, processor* p) noexcept {
   if (first == nullptr) return;
   std::uint32_t n = 1;
   for (; goroutine* g = next_goroutine(list, p); ++n) put_last(p, g);
-  p->counters.readied.add(n);
   // [wake.submit] the first one goes to runnext, last: that is the sequentially consistent publication of them all
   if (!put_next(p, first) || n > 1) wake_processor();
 }
@@ -84,7 +84,9 @@ void ready_anywhere(poll::ready_list& list) noexcept {
     put_global(g);
     any = true;
   }
-  if (any) wake_processor();
+  if (!any) return;
+  sched.left_in_global.store(true, std::memory_order_seq_cst);
+  wake_processor();
 }
 
 constexpr std::int64_t short_absence_ns = 100'000;
@@ -134,6 +136,7 @@ void watch_until_due(poll::events& found) noexcept {
 }  // namespace
 
 int watch_descriptor(int fd, poll::descriptor& d) {
+  if (in_forked_child()) no_runtime_in_child();  // before anything is done to the epoll instance, which is the parent's, too
   if (current_machine() == nullptr) ensure_started();
   return poll::watch(fd, d);
 }
@@ -166,6 +169,11 @@ int wait_ready(poll::descriptor& d, poll::direction which, std::int64_t limit) n
 void nudge(poll::descriptor& d, poll::direction which) noexcept {
   const section unstoppable;  // between taking the waiter and waking it
   wake(d.slots[which].nudge());
+}
+
+void alert(poll::descriptor& d, poll::direction which) noexcept {
+  const section unstoppable;
+  wake(d.slots[which].notify());
 }
 
 void set_deadline(poll::descriptor& d, poll::direction which, std::int64_t deadline_ns) noexcept {

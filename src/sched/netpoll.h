@@ -2,7 +2,8 @@
 //
 // The poller is asked in three places: by an M that has run out of goroutines, before it steals (without waiting, one M
 // at a time); by the last M that has nothing to do, which sleeps there until an event or the next timer; and by sysmon
-// when nobody has polled for 10 ms. Nobody polls while no descriptor is waited for.
+// when nobody has polled for 10 ms. A P that never runs out looks, too, at every 1024th choice, and when sysmon has ended a slice
+// because a socket is ready. Nobody polls while no descriptor is waited for.
 //
 // An M that leaves the poller with an event for one goroutine takes a P and runs it, and wakes no successor: most often it
 // is back before anything else happens. Until then idle Ps have nobody who waits for events and timers on their behalf. If
@@ -29,6 +30,8 @@ void set_deadline(poll::descriptor& d, poll::direction which, std::int64_t deadl
 
 // Whoever waits looks again.
 void nudge(poll::descriptor& d, poll::direction which) noexcept;
+// The same, and also who is about to wait does.
+void alert(poll::descriptor& d, poll::direction which) noexcept;
 
 // Ends all waits, now and later, with ECANCELED.
 void cancel_waits(poll::descriptor& d) noexcept;

@@ -44,7 +44,7 @@ void park_thread(detail::commit_fn commit, void* arg, detail::wait_reason why) n
 
 void ready_from_outside(goroutine* g) noexcept {
   if (in_forked_child()) no_runtime_in_child();
-  trace_ready_outside(g);
+  note_readied_outside(g);
   put_global(g);
   wake_processor();
 }

@@ -27,7 +27,7 @@ namespace weft::sched {
 struct preempt_settings {
   bool off = false;                        // asyncpreemptoff=1: only ask
   std::int64_t slice_ns = 10'000'000;      // slice=MS
-  std::int64_t due_slice_ns = 2'000'000;   // dueslice=MS: for who runs while a timer is due
+  std::int64_t due_slice_ns = 2'000'000;   // dueslice=MS: for who runs while a timer is due or a socket is ready
   int signal = 0;                          // preemptsignal=N; 0: SIGURG
 };
 extern preempt_settings preemption;

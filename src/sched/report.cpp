@@ -18,7 +18,8 @@ namespace weft::sched {
 namespace {
 
 constexpr std::int64_t minute_ns = 60'000'000'000;
-constexpr std::size_t most_ids = 50;  // of a group that are named
+constexpr std::size_t most_in_full = 1000;  // of those with one stack; more of them are counted
+constexpr std::size_t most_ids = 50;        // of a group that are named then
 
 using member = census::member;
 using os::location;
@@ -131,21 +132,34 @@ class writer {
   }
 
   void write_group(const group& g, const std::string& stack) {
-    const member& m = *g.front();
-    out_ += "goroutine " + std::to_string(m.id) + " [" + state_of(g) + "]";
-    if (m.name_size != 0) out_ += " " + quoted({m.name, m.name_size});
-    out_ += ":\n" + stack;
-    write_others(g);
-    out_ += "\n";
+    if (g.size() > most_in_full) {
+      write_one(*g.front(), longest_wait(g), stack);
+      write_others(g);
+      out_ += "\n";
+      return;
+    }
+    for (const member* m : g) {
+      write_one(*m, m->waiting_since, stack);
+      out_ += "\n";
+    }
   }
 
-  std::string state_of(const group& g) const {
-    const member& m = *g.front();
+  void write_one(const member& m, std::int64_t since, const std::string& stack) {
+    out_ += "goroutine " + std::to_string(m.id) + " [" + state_of(m, since) + "]";
+    if (m.name_size != 0) out_ += " " + quoted({m.name, m.name_size});
+    out_ += ":\n" + stack;
+  }
+
+  static std::int64_t longest_wait(const group& g) {
+    std::int64_t since = g.front()->waiting_since;
+    for (const member* m : g) since = std::min(since, m->waiting_since);
+    return since;
+  }
+
+  std::string state_of(const member& m, std::int64_t since) const {
     std::string text(m.state == status::waiting ? to_string(m.reason) : gmp::to_string(m.state));
     if (text.empty()) text = "waiting";
     if (m.state == status::waiting) {
-      std::int64_t since = m.waiting_since;
-      for (const member* other : g) since = std::min(since, other->waiting_since);
       const std::int64_t minutes = since == 0 ? 0 : (census_.taken_at() - since) / minute_ns;
       if (minutes >= 1) text += ", " + std::to_string(minutes) + " minutes";
     }
@@ -209,7 +223,6 @@ class writer {
   }
 
   void write_others(const group& g) {
-    if (g.size() == 1) return;
     out_ += "... and " + std::to_string(g.size() - 1) + " more with the same stack:";
     for (std::size_t i = 1; i < std::min(g.size(), most_ids); ++i) out_ += " " + std::to_string(g[i]->id);
     out_ += g.size() > most_ids ? " ...\n" : "\n";

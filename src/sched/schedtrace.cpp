@@ -88,8 +88,8 @@ shown_status shown(status s, detail::wait_reason why, const machine* m) noexcept
   switch (s) {
     case status::waiting: return {4, to_string(why)};
     case status::runnable:
-    case status::preempted:
     case status::timed: return {1, "runnable"};
+    case status::preempted: return {9, "preempted"};
     default:
       if (m != nullptr && m->revoked.load(std::memory_order_relaxed) == gmp::p_in_call) return {3, "syscall"};
       return {2, "running"};
@@ -103,7 +103,7 @@ shared_counts read_shared() noexcept {
 
 void write_summary(output& out, std::int64_t since_start_ms, const shared_counts& shared, bool detail) noexcept {
   const int procs = sched.procs.load(std::memory_order_acquire);
-  out << "SCHED " << since_start_ms << "ms: procs=" << procs << " idleprocs=" << sched.idle_ps.load(std::memory_order_relaxed)
+  out << "SCHED " << since_start_ms << "ms: gomaxprocs=" << procs << " idleprocs=" << sched.idle_ps.load(std::memory_order_relaxed)
       << " threads=" << sched.threads.load(std::memory_order_relaxed)
       << " spinningthreads=" << sched.spinning.load(std::memory_order_relaxed)
       << " needspinning=" << (sched.need_spinning.load(std::memory_order_relaxed) ? 1 : 0)
@@ -148,6 +148,11 @@ const processor* processor_of(const machine* m) noexcept {
 // Only the number of a goroutine is used that an M points to: it may be another one's by now, never a bad address.
 void write_number(output& out, const goroutine* g) noexcept { g == nullptr ? out << "nil" : out << g->id.get(); }
 
+// With nothing to do, or in the handler that has stopped its goroutine.
+bool sleeps(const machine& m) noexcept {
+  return m.asleep.load(std::memory_order_relaxed) || m.revoked.load(std::memory_order_relaxed) == gmp::p_stopped;
+}
+
 void write_machines(output& out) noexcept {
   for_each_machine([&out](const machine& m) noexcept {
     const processor* p = processor_of(&m);
@@ -156,7 +161,7 @@ void write_machines(output& out) noexcept {
     out << " curg=";
     write_number(out, m.curg);
     out << " locks=" << m.locks.load(std::memory_order_relaxed) << " spinning=" << (m.spinning ? "true" : "false")
-        << " blocked=" << (m.asleep.load(std::memory_order_relaxed) ? "true" : "false") << " lockedg=";
+        << " blocked=" << (sleeps(m) ? "true" : "false") << " lockedg=";
     write_number(out, m.locked_g);
     out << "\n";
   });

@@ -52,6 +52,7 @@ struct scheduler {
   std::atomic<phase> life{phase::down};
   std::atomic<processor*> all_ps[max_procs_limit] = {};
   std::atomic<std::uint64_t> idle_mask[max_procs_limit / 64] = {};
+  std::atomic<std::uint64_t> timer_mask[max_procs_limit / 64] = {};  // Ps that may have timers: [timer.mask] in timer/heap.h
 
   alignas(64) base::mutex lock{base::lock_rank::sched};
   gmp::pointer_queue global WEFT_GUARDED_BY(lock);
@@ -74,6 +75,7 @@ struct scheduler {
   bool spinner_wanted WEFT_GUARDED_BY(lock) = false;
   std::int32_t reserve WEFT_GUARDED_BY(lock) = 1;            // idle Ms to keep; 2 once preemption has needed one
   std::int32_t max_threads WEFT_GUARDED_BY(lock) = 10'000;
+  std::atomic<bool> threads_refused{false};  // an M was wanted, and max_threads forbade it
   std::atomic<machine*> all_ms{nullptr};                     // pushed under the lock, never removed
   std::int32_t stop_wait WEFT_GUARDED_BY(lock) = 0;          // Ps that the stopper still waits for
   base::futex_word stopped{0};
@@ -82,6 +84,8 @@ struct scheduler {
 
   alignas(64) std::atomic<std::uint64_t> next_goroutine_id{1};
   std::atomic<std::uint64_t> created_outside{0};  // by plain threads
+  std::atomic<bool> left_in_global{false};        // the poller has put somebody there: sysmon sees that it does not take a slice
+  std::atomic<std::uint64_t> readied_outside{0};  // by who has no P: plain threads, sysmon
   std::atomic<std::int64_t> coarse_now{0};        // written by sysmon
   std::atomic<std::int32_t> threads{0};           // all threads of the runtime
   std::atomic<std::int64_t> poll_until{0};        // until when an M sleeps in the poller; 0: none does
@@ -126,8 +130,10 @@ inline std::uint64_t count_goroutines() noexcept {
   return sched.created_outside.load(std::memory_order_relaxed) + created - finished;
 }
 
-inline bool is_idle(int p) noexcept {
-  return (sched.idle_mask[p / 64].load(std::memory_order_relaxed) >> (p % 64)) & 1;
+inline bool is_set_in(const std::atomic<std::uint64_t>* mask, int p) noexcept {
+  return (mask[p / 64].load(std::memory_order_relaxed) >> (p % 64)) & 1;
 }
+inline bool is_idle(int p) noexcept { return is_set_in(sched.idle_mask, p); }
+inline bool may_have_timers(int p) noexcept { return is_set_in(sched.timer_mask, p); }
 
 }  // namespace weft::sched

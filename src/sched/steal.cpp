@@ -6,6 +6,7 @@
 #include "base/pause.h"
 #include "os/clock.h"
 #include "sched/queues.h"
+#include "sched/syscall.h"
 #include "sched/timers.h"
 #include "sched/tracing.h"
 
@@ -26,21 +27,27 @@ namespace {
 constexpr int passes = 4;
 constexpr std::int64_t runnext_grace_ns = 3'000;
 
-// A goroutine in runnext was readied by the one that runs now, which most likely is about to park; taking it away
-// would tear a pair that talks apart. So wait a moment; if the owner chooses goroutines meanwhile, it is doing its job.
-runnable* steal_runnext(processor* thief, processor* victim, bool& spared) noexcept {
-  runnable* next = victim->runnext.load(std::memory_order_relaxed);
-  if (next == nullptr) return nullptr;
+// Whether the owner chooses goroutines in the next moment: then it is doing its job.
+bool is_choosing(const processor* victim) noexcept {
   const std::uint32_t picks = victim->picks.load(std::memory_order_relaxed);
   const std::int64_t until = os::now_ns() + runnext_grace_ns;
   do {
     for (int i = 0; i < 8; ++i) base::cpu_pause();
-    if (victim->picks.load(std::memory_order_relaxed) != picks) {
-      spared = true;
-      thief->counters.runnext_spared.bump();
-      return nullptr;
-    }
+    if (victim->picks.load(std::memory_order_relaxed) != picks) return true;
   } while (os::now_ns() < until);
+  return false;
+}
+
+// A goroutine in runnext was readied by the one that runs now, which most likely is about to park; taking it away
+// would tear a pair that talks apart. So wait a moment; but not for one that is in a blocking call.
+runnable* steal_runnext(processor* thief, processor* victim, bool& spared) noexcept {
+  runnable* next = victim->runnext.load(std::memory_order_relaxed);
+  if (next == nullptr) return nullptr;
+  if (goroutine_in_call(victim) == nullptr && is_choosing(victim)) {
+    spared = true;
+    thief->counters.runnext_spared.bump();
+    return nullptr;
+  }
   base::delay();
   if (!victim->runnext.compare_exchange_strong(next, nullptr, std::memory_order_acq_rel, std::memory_order_relaxed)) {
     return nullptr;
@@ -90,7 +97,7 @@ steal_result steal_pass(machine* m, manner how, std::int64_t& now) noexcept {
     if (sched.stopping.load(std::memory_order_relaxed)) return true;
     processor* victim = processor_at(static_cast<int>(at));
     if (victim == thief) return false;
-    if (how.last_pass && run_timers(victim, now)) {
+    if (how.last_pass && may_have_timers(static_cast<int>(at)) && run_timers(victim, now)) {
       // What the timers readied is in the thief's own queue.
       thief->counters.timers_stolen.bump();
       result.found = take_own(thief);

@@ -57,6 +57,12 @@ void hand_off_now(goroutine* g) noexcept {
 
 }  // namespace
 
+goroutine* goroutine_in_call(const processor* p) noexcept {
+  const machine* m = p->owner.load(std::memory_order_acquire);
+  goroutine* g = m != nullptr ? m->curg.get() : nullptr;
+  return g != nullptr && g->state.load(std::memory_order_acquire) == status::syscall ? g : nullptr;
+}
+
 processor* take_from_call(goroutine* g) noexcept {
   if (!gmp::try_transition(*g, status::syscall, status::detached)) return nullptr;
   // The goroutine cannot go on without the lock that we hold, so its M stands still.
@@ -66,8 +72,15 @@ processor* take_from_call(goroutine* g) noexcept {
   return p;
 }
 
+// Whether who gets this P finds something to do at once.
+static bool is_needed(const processor* p) noexcept {
+  if (p->has_work() || sched.global_size.load(std::memory_order_relaxed) != 0 || p->poll_first.load(std::memory_order_relaxed)) return true;
+  const std::int64_t timer = p->timers.next_when();
+  return timer != 0 && timer <= os::now_ns();
+}
+
 machine* hand_off(processor* p, core_wish wish) noexcept {
-  const bool has_work = p->has_work() || sched.global_size.load(std::memory_order_relaxed) != 0;
+  const bool has_work = is_needed(p);
   bool spinning = false;
   if (!has_work) {
     // Nobody else looks for work, so somebody with this P should, if there is something to expect.
@@ -83,6 +96,7 @@ machine* hand_off(processor* p, core_wish wish) noexcept {
   machine* const awake = take_robbed();
   machine* m = awake != nullptr ? awake : take_idle_machine(wish);
   m->spinning = spinning;
+  if (spinning) p->counters.spins.bump();
   // First: one that is awake takes the P without the lock as soon as it is there, and then looks whether it was announced.
   if (!spinning) announce_transit(m);
   base::delay();

@@ -12,6 +12,9 @@
 
 namespace weft::sched {
 
+// The goroutine that is in a blocking call with this P, at the moment; null if none is. From any thread.
+goroutine* goroutine_in_call(const processor* p) noexcept;
+
 // The P of a goroutine that is in a blocking call now belongs to the caller; null if it is not in one (any more).
 processor* take_from_call(goroutine* g) noexcept WEFT_REQUIRES(sched.lock);
 

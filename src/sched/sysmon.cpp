@@ -35,6 +35,8 @@ constexpr std::int64_t grace = 100'000;          // between asking a goroutine t
 constexpr std::int64_t first_look = 1'000'000;   // after so much of a slice: does it sleep in the kernel?
 constexpr std::uint32_t vain_looks_before_patience = 8;
 constexpr std::int64_t patience = 20'000'000;    // with the factory, before the last spare M is used
+constexpr std::int64_t starving_is_noticed = 1'000'000'000;  // that nothing is chosen, for want of threads
+constexpr std::int64_t starving_is_fatal = 30'000'000'000;  // where those that have the threads compute, and may come to an end
 constexpr std::int64_t loose_every = 5'000'000;
 constexpr std::int64_t placement_every = 200'000;
 constexpr std::int64_t limits_every = 1'000'000'000;
@@ -53,7 +55,13 @@ struct watch {
   bool poller_missing = false;   // at the last look, with an idle P
   bool poller_deserted = false;  // and nobody had been there since the look before
   int idle_naps = 0;             // in a row
+  std::uint64_t socket_polls = 0;       // how often somebody had polled at the last look at sockets
+  std::int64_t socket_ready_since = 0;  // one is ready, all Ps are busy, and nobody polls, or who waited for it is in the global queue; 0: not so
+  processor* serves_socket = nullptr;   // who has run for the longest then
   std::int64_t next_event = 0;   // when a slice ends, or a goroutine that was asked to give way has had its grace
+  std::uint64_t starving_picks = 0;   // choices of all Ps when somebody began to wait in vain for want of threads,
+  std::int64_t starving_since = 0;    // when that was, 0: nobody does,
+  bool starving_by_calls = false;     // and whether some that have threads sleep in the kernel all the while
   std::int64_t looked_at_loose = 0;
   std::int64_t looked_at_limits = 0;
   std::int64_t looked_at_placement = 0;
@@ -125,12 +133,59 @@ bool others_wait(const processor* p) noexcept {
   return p->has_work() || sched.global_size.load(std::memory_order_relaxed) != 0;
 }
 
-// When this goroutine's time is up: at the end of its slice, or, if a timer of its P is due, before that.
-std::int64_t end_of_slice(const processor* p) noexcept {
+bool is_for_socket(const watch& w, const processor* p) noexcept { return w.socket_ready_since != 0 && w.serves_socket == p; }
+
+// When this goroutine's time is up: at the end of its slice, or, if a timer of its P is due or it is to make room for who waits
+// for a socket, before that.
+std::int64_t end_of_slice(const watch& w, const processor* p) noexcept {
   std::int64_t end = p->seen_when + current_slice();
   if (sched.idle_ps.load(std::memory_order_relaxed) != 0) return end;
+  const std::int64_t least = p->seen_when + preemption.due_slice_ns;
   const std::int64_t due = p->timers.next_when();
-  return due == 0 ? end : std::min(end, std::max(due, p->seen_when + preemption.due_slice_ns));
+  if (due != 0) end = std::min(end, std::max(due, least));
+  if (is_for_socket(w, p)) end = std::min(end, std::max(w.socket_ready_since, least));
+  return end;
+}
+
+bool any_in_global() noexcept {
+  const auto stopped = static_cast<std::size_t>(sched.stopped_in_place.load(std::memory_order_relaxed));
+  return sched.global_size.load(std::memory_order_relaxed) > stopped;
+}
+
+// Clears the flag when the queue is empty; and then looks again: the poller puts somebody there and then sets it.
+bool is_left_in_global() noexcept {
+  if (!sched.left_in_global.load(std::memory_order_seq_cst)) return false;
+  if (any_in_global()) return true;
+  sched.left_in_global.exchange(false, std::memory_order_seq_cst);
+  if (!any_in_global()) return false;
+  sched.left_in_global.store(true, std::memory_order_seq_cst);
+  return true;
+}
+
+// Whether somebody could go on since its socket is ready, if there were a P, or if somebody came to look at the network.
+bool is_socket_left(watch& w) noexcept {
+  const std::uint64_t polls = sched.polls.load(std::memory_order_relaxed);
+  const bool came = std::exchange(w.socket_polls, polls) != polls;
+  const bool nobody_free = sched.idle_ps.load(std::memory_order_relaxed) == 0 && !somebody_spins();
+  if (!nobody_free) return false;
+  return is_left_in_global() || (!came && poll::any_waiter() && poll::any_event());
+}
+
+// Who runs for the longest makes room.
+void watch_sockets(watch& w) noexcept {
+  if (!is_socket_left(w)) {
+    w.socket_ready_since = 0;
+    return;
+  }
+  if (w.socket_ready_since != 0) return;
+  w.socket_ready_since = os::now_ns();
+  w.serves_socket = nullptr;
+  const int procs = sched.procs.load(std::memory_order_acquire);
+  for (int i = 0; i < procs; ++i) {
+    processor* p = processor_at(i);
+    if (p->state.load(std::memory_order_relaxed) != processor_state::running) continue;
+    if (w.serves_socket == nullptr || p->seen_when < w.serves_socket->seen_when) w.serves_socket = p;
+  }
 }
 
 // Timers or sockets are waited for; who only waits for the end of a slice need not know it to the millisecond.
@@ -147,6 +202,7 @@ bool take_processor(processor* p, std::uint32_t tick, bool asleep, bool urgent) 
 // Asks the goroutine to give way; if it has not, takes its P. A goroutine that nobody waits for only begins a new slice, as
 // far as it shares this one through runnext.
 void end_slice(watch& w, processor* p, std::uint32_t tick, std::int64_t now) noexcept {
+  if (is_for_socket(w, p)) p->poll_first.store(true, std::memory_order_relaxed);
   if (!p->asked) {
     p->asked = true;
     p->attention.store(true, std::memory_order_relaxed);
@@ -155,9 +211,9 @@ void end_slice(watch& w, processor* p, std::uint32_t tick, std::int64_t now) noe
     return;
   }
   const std::int64_t due = p->timers.next_when();
-  if (!others_wait(p) && (due == 0 || due > now)) return;
+  if (!others_wait(p) && (due == 0 || due > now) && !is_for_socket(w, p)) return;
   if (may_preempt()) {
-    const bool taken = take_processor(p, tick, sleeps_in_kernel(p), now - end_of_slice(p) > patience);
+    const bool taken = take_processor(p, tick, sleeps_in_kernel(p), now - end_of_slice(w, p) > patience);
     // If not, it may be in the middle of a call. And the slice that begins now must be noticed early if it may be cut short.
     if (!taken || is_hasty()) w.next_event = std::min(w.next_event, now + 2 * grace);
   } else if (now - p->seen_when >= 2 * preemption.slice_ns) {
@@ -204,7 +260,7 @@ void watch_slices(watch& w, std::int64_t now) noexcept {
       p->seen_cpu = 0;
     }
     if (p->state.load(std::memory_order_relaxed) != processor_state::running) continue;
-    const std::int64_t end = end_of_slice(p);
+    const std::int64_t end = end_of_slice(w, p);
     if (now >= end) {
       end_slice(w, p, tick, now);
     } else {
@@ -227,10 +283,9 @@ bool retake_from_calls(std::int64_t now) noexcept {
   const int procs = sched.procs.load(std::memory_order_acquire);
   for (int i = 0; i < procs; ++i) {
     processor* p = processor_at(i);
-    const machine* m = p->owner.load(std::memory_order_acquire);
-    goroutine* g = m != nullptr ? m->curg.get() : nullptr;
-    if (g == nullptr || g->state.load(std::memory_order_acquire) != status::syscall) continue;
-    const std::uint32_t calls = p->calls.load(std::memory_order_relaxed);
+    goroutine* g = goroutine_in_call(p);
+    if (g == nullptr) continue;
+    const std::uint64_t calls = p->calls.load(std::memory_order_relaxed);
     if (calls != p->seen_calls) {
       p->seen_calls = calls;
       p->seen_call_when = now;
@@ -322,6 +377,35 @@ void watch_poller(watch& w, std::int64_t now) noexcept {
   poll_for_all();
 }
 
+std::uint64_t all_picks() noexcept {
+  std::uint64_t n = 0;
+  const int procs = sched.procs.load(std::memory_order_acquire);
+  for (int i = 0; i < procs; ++i) n += processor_at(i)->picks.load(std::memory_order_relaxed);
+  return n;
+}
+
+bool somebody_waits(std::int64_t now) noexcept {
+  const std::int64_t timer = next_timer();
+  return any_in_global() || (timer != 0 && timer <= now) || any_processor_has_work();
+}
+
+// Threads are taken by goroutines that were stopped in place, or that sleep in calls nobody declared, until max_threads allows no
+// more: then those that have run already may still take turns, and nobody else does. That must not go on in silence.
+void watch_threads(watch& w, std::int64_t now) noexcept {
+  if (!sched.threads_refused.load(std::memory_order_relaxed)) return;
+  const std::uint64_t picks = all_picks();
+  const bool by_calls = sched.loose.load(std::memory_order_relaxed) > 0;
+  if (w.starving_since == 0 || picks != w.starving_picks || !somebody_waits(now)) {
+    w.starving_picks = picks;
+    w.starving_since = now;
+    w.starving_by_calls = by_calls;
+    return;
+  }
+  w.starving_by_calls &= by_calls;
+  const std::int64_t starving = now - w.starving_since;
+  if (starving >= starving_is_noticed) complain_of_threads(w.starving_by_calls || starving >= starving_is_fatal);
+}
+
 void watch_placement(watch& w, std::int64_t now) noexcept {
   const std::int32_t busy = sched.procs.load(std::memory_order_acquire) - sched.idle_ps.load(std::memory_order_relaxed);
   if (busy < 2 || now - w.looked_at_placement < placement_every) return;
@@ -382,7 +466,7 @@ void choose_nap(watch& w, bool busy) noexcept {
 // While goroutines or timers wait and all Ps are busy, nobody but sysmon makes room for them in time.
 bool nobody_else_watches() noexcept {
   return sched.idle_ps.load(std::memory_order_relaxed) == 0 && !somebody_spins() &&
-         (next_timer() != 0 || sched.global_size.load(std::memory_order_relaxed) != 0 || any_processor_has_work());
+         (is_hasty() || sched.global_size.load(std::memory_order_relaxed) != 0 || any_processor_has_work());
 }
 
 std::int64_t next_nap(const watch& w) noexcept {
@@ -423,10 +507,12 @@ void sysmon_loop() noexcept {
     }
     const bool retook = retake_from_calls(now);
     w.next_event = now + longest_nap;
+    watch_sockets(w);
     watch_slices(w, now);
     watch_loose(w, now);
     rescue(w);
     watch_poller(w, now);
+    watch_threads(w, now);
     watch_placement(w, now);
     scavenge(w, now);
     watch_limits(w, now);

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include <pthread.h>
 #include <unistd.h>
@@ -56,6 +57,7 @@ bool begin_spinning(machine* m) noexcept {
   }
   m->spinning = true;
   acquire(m, p);
+  p->counters.spins.bump();
   return true;
 }
 
@@ -228,7 +230,10 @@ std::int32_t soon_idle() noexcept WEFT_REQUIRES(sched.lock) {
 
 void have_idle_machines(std::int32_t wanted) noexcept WEFT_REQUIRES(sched.lock) {
   const std::int32_t missing = std::min(wanted - sched.idle_ms - soon_idle(), sched.max_threads - sched.machines);
-  if (missing <= 0) return;
+  if (missing <= 0) {
+    if (sched.machines >= sched.max_threads) sched.threads_refused.store(true, std::memory_order_relaxed);
+    return;
+  }
   sched.machines += missing;
   sched.starting += missing;
   factory_requests.spare += missing;
@@ -246,6 +251,20 @@ void ask_for_successors(const processor* p) noexcept {
 
 void insist_on_successor() noexcept {
   if (sched.machines >= sched.max_threads && soon_idle() == 0) too_many_threads();
+}
+
+void complain_of_threads(bool fatally) noexcept {
+  static bool warned = false;  // sysmon's
+  base::lock_guard guard(sched.lock);
+  sched.threads_refused.store(false, std::memory_order_relaxed);  // until it happens again
+  if (sched.machines < sched.max_threads || soon_idle() != 0 || sched.stopping.load(std::memory_order_relaxed)) return;
+  if (fatally) too_many_threads();
+  if (std::exchange(warned, true)) return;
+  base::text t;
+  t << "weft: goroutines wait, and none of those that run gives way: no more than " << sched.max_threads
+    << " threads are allowed (options::max_threads), and " << sched.stopped_in_place.load(std::memory_order_relaxed)
+    << " hold goroutines that were stopped while they computed\n";
+  t.print();
 }
 
 void request_look_at_limits() noexcept {

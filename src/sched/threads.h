@@ -15,6 +15,9 @@ void ask_for_successors(const processor* p) noexcept WEFT_REQUIRES(sched.lock);
 // The same, where nothing goes on without one: fatal if max_threads forbids it.
 void insist_on_successor() noexcept WEFT_REQUIRES(sched.lock);
 
+// sysmon: for a while nothing has gone on, for want of threads that max_threads forbids, if it is that: a warning, once; or the end.
+void complain_of_threads(bool fatally) noexcept;
+
 // sysmon: the factory looks whether the machine's limits have changed.
 void request_look_at_limits() noexcept;
 

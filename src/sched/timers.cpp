@@ -1,6 +1,7 @@
 #include "sched/timers.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "os/clock.h"
 #include "poll/poller.h"
@@ -18,6 +19,16 @@ void timer_came_first(std::int64_t when) noexcept {
     if (when < until) poll::interrupt();
   } else {
     wake_processor();
+  }
+}
+
+// Those Ps that may have timers: a few of many, if most are idle.
+template <class Visit>
+void for_each_with_timers(Visit visit) noexcept {
+  const int procs = sched.procs.load(std::memory_order_acquire);
+  for (int first = 0; first < procs; first += 64) {
+    std::uint64_t left = sched.timer_mask[first / 64].load(std::memory_order_seq_cst);  // [timer.mask]
+    for (; left != 0; left &= left - 1) visit(processor_at(first + std::countr_zero(left)));
   }
 }
 
@@ -72,17 +83,15 @@ bool run_timers(processor* p, std::int64_t& now) noexcept {
 
 std::int64_t next_timer() noexcept {
   std::int64_t first = 0;
-  const int procs = sched.procs.load(std::memory_order_acquire);
-  for (int i = 0; i < procs; ++i) {
-    const std::int64_t when = processor_at(i)->timers.next_when();
+  for_each_with_timers([&](processor* p) noexcept {
+    const std::int64_t when = p->timers.next_when();
     if (when != 0 && (first == 0 || when < first)) first = when;
-  }
+  });
   return first;
 }
 
 void forget_stopped_timers() noexcept {
-  const int procs = sched.procs.load(std::memory_order_acquire);
-  for (int i = 0; i < procs; ++i) processor_at(i)->timers.forget_stopped();
+  for_each_with_timers([](processor* p) noexcept { p->timers.forget_stopped(); });
 }
 
 }  // namespace weft::sched

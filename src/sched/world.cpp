@@ -72,6 +72,7 @@ processor* new_processor(int id) noexcept {
   const std::size_t bytes = (sizeof(processor) + os::page_size - 1) & ~(os::page_size - 1);
   auto* p = new (os::map_memory(bytes)) processor;
   p->id = id;
+  p->timers.list_in(sched.timer_mask[id / 64], std::uint64_t{1} << (id % 64));
   return p;
 }
 

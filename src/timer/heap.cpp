@@ -144,8 +144,30 @@ inline bool heap::insert(timer_node& node, std::int64_t when) noexcept {
   order_.insert(node, when);
   const std::int64_t first = next_when_.load(std::memory_order_relaxed);
   if (first != 0 && first <= when) return false;
-  next_when_.store(when, std::memory_order_seq_cst);  // [timer.next]
+  store_earlier(when);
   return true;
+}
+
+inline void heap::store_earlier(std::int64_t when) noexcept {
+  next_when_.store(when, std::memory_order_seq_cst);  // [timer.next]
+  if (listed_.load(std::memory_order_relaxed)) [[likely]] return;
+  base::delay();
+  mask_->fetch_or(bit_, std::memory_order_seq_cst);  // [timer.mask]
+  listed_.store(true, std::memory_order_relaxed);
+}
+
+void heap::list_in(std::atomic<std::uint64_t>& mask, std::uint64_t bit) noexcept {
+  base::lock_guard guard(lock_);
+  mask_ = &mask;
+  bit_ = bit;
+  listed_.store(false, std::memory_order_relaxed);
+}
+
+void heap::unlist() noexcept {
+  base::lock_guard guard(lock_);
+  if (mask_ == nullptr || order_.size() != 0 || next_when_.load(std::memory_order_relaxed) != 0) return;
+  listed_.store(false, std::memory_order_relaxed);
+  mask_->fetch_and(~bit_, std::memory_order_seq_cst);  // [timer.mask]
 }
 
 // After any other change; true as above.
@@ -158,7 +180,7 @@ inline bool heap::publish() noexcept {
     next_when_.store(now_first, std::memory_order_relaxed);  // who reads the older one looks once in vain
     return false;
   }
-  next_when_.store(now_first, std::memory_order_seq_cst);  // [timer.next]
+  store_earlier(now_first);
   return true;
 }
 

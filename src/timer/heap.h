@@ -23,6 +23,9 @@
 //   [timer.next]  add, reset and move_all store an earlier deadline with seq_cst, then (in sched) look who sleeps and
 //                 until when; a thread that goes to sleep announces until when with seq_cst, then loads next_when() of
 //                 every heap with seq_cst. One of the two sees the other.
+//   [timer.mask]  of every heap whose bit is set in the mask, that is. The bit is set before the one who stores the deadline
+//                 looks who sleeps, and cleared only while there is no timer; both under the lock. So who does not see it
+//                 is seen by who sets it.
 #pragma once
 
 #include <atomic>
@@ -70,6 +73,13 @@ class heap {
 
   std::size_t size() noexcept;
   bool empty() noexcept { return size() == 0; }
+
+  // Before the first timer: this bit of the word says whether there may be timers here. (A heap that is in no mask has none.)
+  void list_in(std::atomic<std::uint64_t>& mask, std::uint64_t bit) noexcept;
+  // The P goes idle: the bit need not stay for timers that are gone. As long as a P works they come and go too often for that.
+  void unlist_if_empty() noexcept {
+    if (next_when_.load(std::memory_order_relaxed) == 0 && listed_.load(std::memory_order_relaxed)) unlist();
+  }
 
   // The P is back after move_all(): timers may be added to this heap again.
   void reopen() noexcept;
@@ -122,9 +132,14 @@ class heap {
   bool take_all(heap& from) noexcept WEFT_REQUIRES(lock_, from.lock_);
   bool publish() noexcept WEFT_REQUIRES(lock_);
   void look_again() noexcept;
+  void store_earlier(std::int64_t when) noexcept WEFT_REQUIRES(lock_);
+  void unlist() noexcept;
 
   alignas(64) std::atomic<std::int64_t> next_when_{0};  // read by every M that looks for work
   std::atomic<bool> first_may_be_stopped_{false};       // written under the lock: next_when_ may be too early
+  std::atomic<bool> listed_{true};                      // written under the lock: the bit is set, or there is none
+  std::atomic<std::uint64_t>* mask_ = nullptr;
+  std::uint64_t bit_ = 0;
 
   alignas(64) base::spin_lock<base::lock_rank::timers> lock_;
   bool moving_ WEFT_GUARDED_BY(lock_) = false;       // move_all waits for the calls in progress; no new ones

@@ -41,24 +41,18 @@ class order {
   }
 
   void remove(timer_node& node) noexcept {
-    if (&node == newest_) {
-      newest_ = nullptr;
-      release(node);
-    } else if (heap_.is_lent(node)) {
-      wheel_.remove(quad_heap::slot_of(node));
-      heap_.end_loan(node);
-    } else {
-      heap_.remove(node);
-    }
+    take_out(node);
+    release(node);
   }
 
+  // The timer counts as pending all the time, also to who looks without the lock.
   void rekey(timer_node& node, std::int64_t when) noexcept {
     if (&node == newest_) {
       newest_when_ = when;
     } else if (!heap_.is_lent(node) && !belongs_in_wheel(when)) {
       heap_.rekey(node, when);
     } else {
-      remove(node);
+      take_out(node);
       insert(node, when);
     }
   }
@@ -98,6 +92,17 @@ class order {
 
   // Of no timer in the heap: it has less than that.
   static constexpr std::uint32_t slot_of_newest = std::numeric_limits<std::uint32_t>::max();
+
+  void take_out(timer_node& node) noexcept {
+    if (&node == newest_) {
+      newest_ = nullptr;
+    } else if (heap_.is_lent(node)) {
+      wheel_.remove(quad_heap::slot_of(node));
+      heap_.end_loan(node);
+    } else {
+      heap_.take_out(node);
+    }
+  }
 
   std::int64_t first_sorted() const noexcept {
     if (wheel_.empty()) return heap_.first_when();

@@ -24,14 +24,12 @@ std::int64_t quad_heap::first_when() const noexcept {
 void quad_heap::end_loan(timer_node& node) noexcept {
   --lent_;
   free_slot(slot_of(node));
-  release(node);
 }
 
-[[gnu::flatten]] void quad_heap::remove(timer_node& node) noexcept {
+[[gnu::flatten]] void quad_heap::take_out(timer_node& node) noexcept {
   close_hole();
   shrink_if_sparse();
   const std::uint32_t slot = slot_of(node);
-  release(node);
   vacate(positions_[slot]);
   free_slot(slot);
 }

@@ -49,12 +49,15 @@ class quad_heap {
   std::int64_t first_when() const noexcept;
 
   void insert(timer_node& node, std::int64_t when) noexcept;
-  void remove(timer_node& node) noexcept;
+  void remove(timer_node& node) noexcept {
+    take_out(node);
+    release(node);
+  }
   void rekey(timer_node& node, std::int64_t when) noexcept;
 
-  // Removes what is first, without touching the timer, which therefore still counts as pending: insert() it again, or
-  // release() it. Not empty.
-  item take_first() noexcept;
+  // Removes without touching the timer, which therefore still counts as pending: insert() it again, or release() it.
+  void take_out(timer_node& node) noexcept;
+  item take_first() noexcept;  // not empty
   static void release(timer_node& node) noexcept { set_slot(node, 0); }
 
   // Moves all timers to `to`, calling each(node) for each of them. They count as pending all the time.
@@ -69,7 +72,8 @@ class quad_heap {
     clear();
   }
 
-  // A slot for a timer that is kept elsewhere for now; then either put_back(), which makes it one of the heap, or end_loan().
+  // A slot for a timer that is kept elsewhere for now; then either put_back(), which makes it one of the heap, or end_loan(),
+  // which is as take_out().
   std::uint32_t lend_slot(timer_node& node) noexcept {
     const std::uint32_t slot = take_slot(node);
     positions_[slot] = 0;

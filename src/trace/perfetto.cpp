@@ -142,10 +142,22 @@ bool is_of_weft_or_std(const os::symbol& s) {
 
 std::string_view without_folders(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// "serve" of "serve(int)", "main::{lambda}" of its operator().
+// Where the parameters of a function begin: those of the functions that it lies in, as lambdas do, stand in front of them.
+std::size_t begin_of_parameters(std::string_view function) {
+  std::size_t at = function.rfind(')');
+  for (int depth = 0; at != function.npos && at != 0; --at) {
+    if (function[at] == ')') ++depth;
+    if (function[at] == '(' && --depth == 0) return at;
+  }
+  return function.npos;
+}
+
+// "serve" of "serve(int)", "main::{lambda()#1}" of "main::{lambda()#1}::operator()() const", and what is no function as it is.
 std::string_view without_parameters(std::string_view function) {
-  constexpr std::string_view call = "::operator";
-  function = function.substr(0, function.find('(', 1));
+  constexpr std::string_view call = "::operator()";
+  const std::size_t end = begin_of_parameters(function);
+  if (end != 0) function = function.substr(0, end);
+  if (function.ends_with("::operator")) return function.substr(0, function.size() - std::string_view("::operator").size());
   return function.ends_with(call) ? function.substr(0, function.size() - call.size()) : function;
 }
 

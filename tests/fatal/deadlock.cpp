@@ -330,12 +330,15 @@ const test::scenario leaves_some_behind("leaves_some_behind", [] {
   weft::run([] {
     weft::chan<int> c;
     for (int i = 0; i < 3; ++i) weft::go([=] { c.recv(); });
-    for (std::string dump; dump.find("and 2 more with the same stack") == std::string::npos;) {
-      weft::sleep_for(1ms);
+    const auto waiting = [] {
       std::ostringstream out;
       weft::runtime::dump_goroutines(out);
-      dump = out.str();
-    }
+      const std::string dump = out.str();
+      int n = 0;
+      for (auto at = dump.find(" [chan receive]:\n"); at != dump.npos; at = dump.find(" [chan receive]:\n", at + 1)) ++n;
+      return n;
+    };
+    while (waiting() < 3) weft::sleep_for(1ms);
   });
 });
 
@@ -345,6 +348,19 @@ TEST(leaks, are_listed_at_the_end_of_run_if_asked_for) {
   EXPECT_TRUE(end.err.starts_with("weft: run() leaves 3 goroutines behind that still wait:\n\n")) << end;
   EXPECT_TRUE(has(end, " [chan receive]:\n")) << end;
   EXPECT_EQ(leaves_some_behind.run().err, "");
+}
+
+// Its last call would take the place of the function on the stack.
+const test::scenario main_waits_at_its_end("main_waits_at_its_end", [] {
+  static weft::wait_group never;
+  never.add(1);
+  weft::run([] { never.wait(); });
+});
+TEST(deadlock, shows_where_the_main_goroutine_waits_at_its_very_end) {
+  if (test::under_tsan) GTEST_SKIP();
+  const auto end = main_waits_at_its_end.run();
+  EXPECT_EQ(end.exit_code, 2) << end;
+  EXPECT_NE(end.err.find("deadlock.cpp:"), std::string::npos) << end;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <string>
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,6 +86,36 @@ TEST(fork, makes_a_call_into_weft_in_the_child_a_clear_fatal_error) {
     EXPECT_NE(end.err.find("in the child of a fork"), std::string::npos) << end;
     EXPECT_FALSE(end.died()) << end;
   }
+}
+
+// A child that exits destroys its copies of static objects. The poller and the paths of sockets are shared with the parent.
+std::string path_of_listener() { return "/tmp/weft-fork-" + std::to_string(::getppid()) + "-" + std::to_string(::getpid()); }
+
+const test::scenario exits_with_sockets("exits_with_sockets", [] {
+  int pipe[2];
+  if (::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();
+  const std::string path = path_of_listener();
+  static weft::pollable in(pipe[0]);
+  static weft::net::listener listener = weft::net::listen_unix(path);
+  std::error_code ec;
+  weft::start();
+  in.set_deadline(std::chrono::steady_clock::now() + 10ms);
+  in.wait_readable(ec);  // it is watched from now on
+  in.set_deadline(std::chrono::steady_clock::time_point::max());
+  const pid_t child = ::fork();
+  if (child == 0) std::exit(0);
+  EXPECT_EQ(status_of(child), 0);
+  EXPECT_EQ(::access(path.c_str(), F_OK), 0);
+  EXPECT_EQ(::write(pipe[1], "x", 1), 1);
+  in.wait_readable(ec);  // for ever, if the child has taken it out of the poller
+  EXPECT_FALSE(ec) << ec;
+  listener.close();
+  std::printf("well\n");
+});
+TEST(fork, and_exit_of_the_child_leaves_the_sockets_of_the_parent_alone) {
+  const auto end = exits_with_sockets.run();
+  EXPECT_EQ(end.exit_code, 0) << end;
+  EXPECT_EQ(end.out.find("well"), 0u) << end;
 }
 
 }  // namespace

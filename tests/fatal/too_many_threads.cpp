@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
+#include <thread>
 
 #include <unistd.h>
 
@@ -48,6 +50,45 @@ const test::scenario short_calls("short_calls", [] {
 TEST(too_many_threads, calls_that_end_soon_wait_for_one_another) {
   const auto end = short_calls.run();
   EXPECT_EQ(end.exit_code, 0) << end;
+}
+
+// Nobody has declared these calls. The P of each goes to another thread, as long as there are threads.
+const test::scenario undeclared_calls("undeclared_calls", [] {
+  weft::run(
+      [] {
+        for (int i = 0; i < 50; ++i) weft::go([] { ::sleep(100); });
+        for (;;) weft::sleep_for(10ms);
+      },
+      {.procs = 2, .max_threads = 20});
+});
+TEST(too_many_threads, calls_that_nobody_declared_count_too) { expect_fatal(undeclared_calls); }
+
+// Each that is stopped in the middle of its work takes a thread along. Those that have begun take turns, and the main goroutine gets
+// none until some have ended.
+const test::scenario computing("computing", [] {
+  weft::run(
+      [] {
+        static std::atomic<bool> over = false;
+        std::thread clock([] {
+          std::this_thread::sleep_for(4s);
+          over = true;
+        });
+        weft::wait_group all;
+        for (int i = 0; i < 40; ++i) {
+          all.go([] {
+            while (!over.load(std::memory_order_relaxed)) {
+            }
+          });
+        }
+        all.wait();
+        clock.join();
+      },
+      {.procs = 1, .max_threads = 8});
+});
+TEST(too_many_threads, goroutines_that_compute_are_warned_of) {
+  const auto end = computing.run({{"WEFTDEBUG", "slice=1"}});
+  EXPECT_EQ(end.exit_code, 0) << end;
+  EXPECT_NE(end.err.find("no more than 8 threads are allowed (options::max_threads)"), std::string::npos) << end;
 }
 
 }  // namespace

@@ -280,4 +280,42 @@ TEST(metrics, count_what_threads_timers_and_sysmon_do) {
       {.procs = 2});
 }
 
+TEST(metrics, know_that_also_of_those_that_sockets_and_plain_threads_woke) {
+  weft::run(
+      [] {
+        const auto timed = [] { return read("/sched/latencies:seconds").distribution().total(); };
+        const auto before = timed();
+        weft::net::listener listener = weft::net::listen_tcp("127.0.0.1:0");
+        weft::net::conn out = weft::net::dial_tcp(listener.local_address().to_string());
+        weft::net::conn in = listener.accept();
+        test::crew crew;
+        crew.goroutine([&] {
+          std::array<std::byte, 1> byte;
+          while (in.read(byte) == 1) in.write(byte);
+        });
+        std::array<std::byte, 1> byte{};
+        for (int i = 0; i < 2'000; ++i) {
+          out.write(byte);
+          out.read(byte);
+        }
+        out.close();
+        crew.wait();
+        const auto after_sockets = timed();
+        EXPECT_GT(after_sockets, before);
+
+        weft::chan<int> to, back;
+        std::thread thread([&] {
+          do to.send(1);
+          while (back.recv());
+        });
+        test::await([&] {  // one in 256 of those that waited when the thread sent
+          to.recv();
+          if (timed() == after_sockets) return back.send(1), false;
+          return back.close(), true;
+        });
+        thread.join();
+      },
+      {.procs = 2});
+}
+
 }  // namespace

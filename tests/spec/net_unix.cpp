@@ -126,4 +126,31 @@ TEST(unix_path, a_path_that_is_too_long_is_an_error) {
   EXPECT_EQ(error_of([](std::error_code& ec) { net::listen_unix(std::string(200, 'x'), ec); }), std::errc::filename_too_long);
 }
 
+// No event says that the queue of a receiver to whom the socket is not connected has room again.
+TEST(unix_datagrams, to_a_full_receiver_wait_without_computing) {
+  weft::run([] {
+    const std::string from = fresh_path(), to = fresh_path();
+    net::udp_socket sender = net::bind_unixgram(from);
+    net::udp_socket receiver = net::bind_unixgram(to);
+    std::error_code ec;
+    const auto cpu_ms = [] {
+      timespec used;
+      ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+      return used.tv_sec * 1000 + used.tv_nsec / 1'000'000;
+    };
+    sender.set_deadline(std::chrono::steady_clock::now() + 1s);
+    const auto before = cpu_ms();
+    int sent = 0;
+    for (; !ec; ++sent) sender.send_to("x", receiver.local_address(), ec);
+    EXPECT_EQ(ec, std::errc::timed_out);
+    EXPECT_LT(cpu_ms() - before, 500);  // of a second
+    sender.set_deadline(std::chrono::steady_clock::time_point::max());
+    test::crew crew;
+    crew.goroutine([&] { EXPECT_EQ(sender.send_to("last", receiver.local_address()), 4u); });
+    std::array<std::byte, 16> buffer;
+    for (int i = 0; i < sent - 1; ++i) EXPECT_EQ(receiver.recv_from(buffer).first, 1u);
+    EXPECT_EQ(receiver.recv_from(buffer).first, 4u);
+  });
+}
+
 }  // namespace

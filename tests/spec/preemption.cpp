@@ -301,4 +301,43 @@ TEST(preemption, asyncpreemptoff_turns_it_off) {
   EXPECT_NE(on.run().out.find("slept meanwhile: 1"), std::string::npos);
 }
 
+// The slice is so long that the test would not end in time. A P gives way for a socket that is ready, as for a timer.
+const test::scenario reads_beside_spinners("reads_beside_spinners", [] {
+  weft::run(
+      [] {
+        weft::net::listener listener = weft::net::listen_tcp("127.0.0.1:0");
+        weft::net::conn out = weft::net::dial_tcp(listener.local_address().to_string());
+        weft::net::conn in = listener.accept();
+        std::atomic<bool> over = false;
+        weft::wait_group all;
+        all.go([&] {
+          std::array<std::byte, 1> buffer;
+          for (int i = 0; i < 20; ++i) in.read(buffer);
+          over = true;
+        });
+        const int fd = out.native_handle();
+        std::thread writer([&] {
+          for (int i = 0; i < 20; ++i) {
+            std::this_thread::sleep_for(15ms);
+            EXPECT_EQ(::write(fd, "x", 1), 1);
+          }
+        });
+        weft::yield();
+        for (int i = 0; i < weft::runtime::max_procs(); ++i) {
+          all.go([&] {
+            while (!over.load(std::memory_order_relaxed)) {
+            }
+          });
+        }
+        all.wait();
+        writer.join();
+        std::printf("read\n");
+      },
+      {.procs = 2});
+});
+TEST(preemption, a_ready_socket_does_not_wait_for_the_end_of_a_slice) {
+  const auto end = reads_beside_spinners.run({{"WEFTDEBUG", "slice=1000000"}});
+  EXPECT_EQ(end.out, "read\n") << end;
+}
+
 }  // namespace

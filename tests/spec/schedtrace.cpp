@@ -86,7 +86,7 @@ TEST(weftdebug, preempts_with_no_signal_that_is_not_free) {
 
 TEST(schedtrace, writes_a_line_again_and_again) {
   const std::string line =
-      R"(SCHED [0-9]+ms: procs=3 idleprocs=[0-9]+ threads=[0-9]+ spinningthreads=[0-9]+ needspinning=[01] idlethreads=[0-9]+ runqueue=[0-9]+ \[ [0-9]+ [0-9]+ [0-9]+ \]\n)";
+      R"(SCHED [0-9]+ms: gomaxprocs=3 idleprocs=[0-9]+ threads=[0-9]+ spinningthreads=[0-9]+ needspinning=[01] idlethreads=[0-9]+ runqueue=[0-9]+ \[ [0-9]+ [0-9]+ [0-9]+ \]\n)";
   const auto end = trace(a_while, "schedtrace=10", [&](const std::string& text) { return count(text, line) >= 3; });
   EXPECT_EQ(end.exit_code, 0) << end;
   EXPECT_GE(count(end.err, line), 3) << end;
@@ -94,7 +94,7 @@ TEST(schedtrace, writes_a_line_again_and_again) {
 }
 
 TEST(schedtrace, with_detail_has_a_row_for_each_p_m_and_g) {
-  const std::string head = R"(SCHED [0-9]+ms: procs=3 .* stopwait=[0-9]+ sysmonwait=0\n)";
+  const std::string head = R"(SCHED [0-9]+ms: gomaxprocs=3 .* stopwait=[0-9]+ sysmonwait=0\n)";
   const std::string receives = R"(  G[0-9]+: status=4\(chan receive\) m=nil lockedm=nil\n)", sleeps = R"(  G[0-9]+: status=4\(sleep\))";
   const auto end = trace(a_while, "schedtrace=30,scheddetail=1", [&](const std::string& text) {
     return count(text, head) >= 3 && count(text, receives) >= 1 && count(text, sleeps) >= 2;

@@ -226,4 +226,13 @@ TEST_P(semaphore, may_be_destroyed_once_acquire_has_returned) {
   });
 }
 
+TEST(a_semaphore, may_be_declared_as_large_as_the_standard_allows) {
+  weft::counting_semaphore<std::numeric_limits<std::ptrdiff_t>::max()> s(1);
+  static_assert(decltype(s)::max() == std::numeric_limits<std::ptrdiff_t>::max());
+  s.acquire();
+  EXPECT_FALSE(s.try_acquire());
+  s.release();
+  EXPECT_TRUE(s.try_acquire());
+}
+
 }  // namespace

@@ -465,4 +465,56 @@ TEST(timers, stand_still_while_the_runtime_does_and_go_on_with_a_thread_that_wai
   weft::shutdown();
 }
 
+// Enough timers that the later ones are kept apart from those that are due soon: a reset may move one from here to there.
+TEST(function_timer, stop_and_reset_at_once_agree_on_whether_it_was_pending) {
+  weft::run(
+      [] {
+        std::vector<weft::timer> others;
+        for (int i = 0; i < 1'000; ++i) others.push_back(weft::after_func(100s + i * 1ms, [] {}));
+        weft::timer t = weft::after_func(100s, [] {});
+        std::atomic<int> round = 0, done = 0;
+        bool was_pending = false;
+        constexpr int rounds = static_cast<int>(test::scaled(100'000, 10'000, 3'000));
+        std::thread resetter([&] {
+          for (int r = 1; r <= rounds; ++r) {
+            while (round.load() < r) {
+            }
+            was_pending = t.reset(r % 2 == 0 ? 100s + 150ms : 100s + 190ms);
+            done = r;
+          }
+        });
+        int contradictions = 0;
+        for (int r = 1; r <= rounds; ++r) {
+          t.reset(100s + 170ms);
+          others[0].reset(100s + 200ms);
+          round = r;
+          for (std::atomic<int> k = 0; k < r % 200; ++k) {
+          }
+          const bool stopped = t.stop();
+          while (done.load() < r) {
+          }
+          contradictions += !stopped && was_pending;
+        }
+        resetter.join();
+        EXPECT_EQ(contradictions, 0);
+      },
+      {.procs = 2});
+}
+
+TEST(a_time, beyond_all_reckoning_never_comes) {
+  weft::run([] {
+    using far = std::chrono::time_point<std::chrono::system_clock, std::chrono::seconds>;
+    weft::sleep_until(far::min());  // long past
+    auto later = weft::async([] { weft::sleep_for(20ms); });
+    EXPECT_EQ(later.wait_until(far::max()), std::future_status::ready);
+    weft::timed_mutex held;
+    held.lock();
+    auto waiter = weft::async([&] { return held.try_lock_until(far::max()); });
+    EXPECT_FALSE(weft::async([&] { return held.try_lock_until(far::min()); }).get());
+    weft::sleep_for(20ms);
+    held.unlock();
+    EXPECT_TRUE(waiter.get());
+  });
+}
+
 }  // namespace

@@ -219,4 +219,15 @@ TEST_P(wait_group, may_be_destroyed_once_wait_has_returned) {
   });
 }
 
+TEST(wait_group, adding_too_much_is_refused_and_changes_nothing) {
+  weft::wait_group wg;
+  wg.add(5);
+  EXPECT_THROW(wg.add(INT_MAX), std::logic_error);
+  EXPECT_THROW(wg.add(INT_MAX - 4), std::logic_error);
+  wg.add(INT_MAX - 5);
+  EXPECT_THROW(wg.add(1), std::logic_error);
+  wg.add(-INT_MAX);
+  wg.wait();
+}
+
 }  // namespace

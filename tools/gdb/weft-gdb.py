@@ -50,7 +50,7 @@ class Goroutine:
                "semacquire", "sync.WaitGroup.Wait", "latch wait", "barrier wait", "sync.Once.Do", "future wait", "sleep",
                "IO wait"]
 
-    SHOWN = {"detached": "running", "preempted": "runnable"}  # differences that matter to the scheduler only
+    SHOWN = {"detached": "running"}  # a difference that matters to the scheduler only
 
     def __init__(self, g, thread):
         self.thread = thread

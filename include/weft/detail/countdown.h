@@ -39,7 +39,7 @@ class countdown {
   bool up(std::int64_t n) noexcept {
     if (n == 0) return true;
     const std::int64_t before = word_.fetch_add(n * one, std::memory_order_relaxed);
-    if ((before & waiters) != 0 || before >= (max / 2) * one) [[unlikely]]
+    if ((before & waiters) != 0 || before >= (max - n + 1) * one) [[unlikely]]
       return check_up(before, n);
     return true;
   }

@@ -40,13 +40,28 @@ std::int64_t deadline_after(const std::chrono::duration<Rep, Period>& d) {
   return deadline_after_ns(to_ns(d));
 }
 
+// Nanoseconds since the clock's epoch, cut to what fits: times of a coarse clock may be too far away to be compared as they are.
+template <class Clock, class Duration>
+std::int64_t since_epoch_ns(const std::chrono::time_point<Clock, Duration>& t) {
+  const auto d = t.time_since_epoch();
+  return d >= Duration::zero() ? to_ns(d) : -to_ns(d == Duration::min() ? Duration::max() : -d);
+}
+
+template <class Clock, class Duration>
+bool has_come(const std::chrono::time_point<Clock, Duration>& t) {
+  return since_epoch_ns(Clock::now()) >= since_epoch_ns(t);
+}
+
 template <class Clock, class Duration>
 std::int64_t deadline_at(const std::chrono::time_point<Clock, Duration>& t) {
   if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
     return to_ns(t.time_since_epoch());
   } else {
-    const auto now = Clock::now();
-    return t <= now ? 0 : deadline_after(t - now);  // one that is long past is too far away to be subtracted
+    const std::int64_t when = since_epoch_ns(t);
+    const std::int64_t now = since_epoch_ns(Clock::now());
+    if (when <= now) return 0;
+    std::int64_t left = 0;
+    return when == no_deadline || __builtin_sub_overflow(when, now, &left) ? no_deadline : deadline_after_ns(left);
   }
 }
 

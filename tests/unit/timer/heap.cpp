@@ -506,4 +506,44 @@ TEST(timer_heap_death, a_heap_destroyed_with_timers_ends_the_program) {
       "destroyed with 1 timers");
 }
 
+TEST(a_heap_in_a_mask, is_listed_from_its_first_timer_until_it_is_empty_and_says_so) {
+  std::atomic<std::uint64_t> mask{0x10};
+  heap h;
+  h.list_in(mask, 0x4);
+  EXPECT_EQ(mask, 0x10u);
+  probe a(1), b(2);
+  timers::add(h, a.node, 100);
+  EXPECT_EQ(mask, 0x14u);
+  timers::add_fresh(h, b.node, 50);
+  EXPECT_EQ(mask, 0x14u);
+  h.unlist_if_empty();
+  EXPECT_EQ(mask, 0x14u);
+  h.run(200);
+  EXPECT_EQ(mask, 0x14u);  // timers come and go
+  h.unlist_if_empty();
+  EXPECT_EQ(mask, 0x10u);
+  timers::reset(a.node, 300);
+  EXPECT_EQ(mask, 0x14u);
+  timers::stop(a.node);
+  h.unlist_if_empty();  // next_when() is that of the stopped one still
+  EXPECT_EQ(mask, h.next_when() == 0 ? 0x10u : 0x14u);
+  h.forget_stopped();
+  h.unlist_if_empty();
+  EXPECT_EQ(mask, 0x10u);
+}
+
+TEST(a_heap_in_a_mask, to_which_the_timers_of_another_move_is_listed) {
+  std::atomic<std::uint64_t> mask{0};
+  heap from, to;
+  from.list_in(mask, 1);
+  to.list_in(mask, 2);
+  probe a(1);
+  timers::add(from, a.node, 100);
+  EXPECT_EQ(mask, 1u);
+  timers::move_all(from, to);
+  from.unlist_if_empty();
+  EXPECT_EQ(mask, 2u);
+  timers::stop(a.node);
+}
+
 }  // namespace
