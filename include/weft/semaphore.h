@@ -79,7 +79,7 @@ class counting_semaphore {
  public:
   static constexpr std::ptrdiff_t max() noexcept { return LeastMax; }
 
-  constexpr explicit counting_semaphore(std::ptrdiff_t desired) noexcept : core_(desired) {}
+  constexpr explicit counting_semaphore(std::ptrdiff_t desired) noexcept : core_(std::min(desired, detail::semaphore_core::limit)) {}
   counting_semaphore(const counting_semaphore&) = delete;
   counting_semaphore& operator=(const counting_semaphore&) = delete;
 

@@ -67,7 +67,12 @@ int fd::expose() noexcept {
 
 // Nobody uses it any more.
 void fd::give_back() noexcept {
-  const bool was_watched = watched_yet_.load(std::memory_order_relaxed) && !sched::in_forked_child();
+  if (sched::in_forked_child()) {  // which has nothing of the runtime, and may have been born with its locks held
+    if (watched_ != number_) ::close(watched_);
+    if (owned_) ::close(number_);
+    return;
+  }
+  const bool was_watched = watched_yet_.load(std::memory_order_relaxed);
   if (was_watched && (!owned_ || exposed_.load(std::memory_order_relaxed))) poll::unwatch(watched_);
   if (watched_ != number_) ::close(watched_);
   {

@@ -49,18 +49,14 @@ runnable* from_global_on_tick(processor* p) noexcept {
   return r;
 }
 
-void poll_network_on_tick(processor* p) noexcept {
-  if (choice_at(p, p->picks.load(std::memory_order_relaxed)) % network_ticks == 0) poll_network(p);
+// Now and then; and when somebody has lost this P for the sake of who waits for a socket that is ready, but not before the one that a
+// timer has just readied.
+void poll_network_in_turn(processor* p) noexcept {
+  const bool wanted = p->poll_first.load(std::memory_order_relaxed) && p->runnext.load(std::memory_order_relaxed) == nullptr;
+  if (wanted) p->poll_first.store(false, std::memory_order_relaxed);
+  if (wanted || choice_at(p, p->picks.load(std::memory_order_relaxed)) % network_ticks == 0) poll_network(p);
 }
 
-// Somebody has lost this P for the sake of who waits for a socket that is ready: that one goes before those in the ring. Null: it is
-// in runnext, or somebody else has it.
-runnable* for_socket(processor* p) noexcept {
-  p->poll_first.store(false, std::memory_order_relaxed);
-  if (poll_network(p) || sched.global_size.load(std::memory_order_relaxed) == 0) return nullptr;
-  base::lock_guard guard(sched.lock);
-  return take_global_one(p);  // sysmon has polled meanwhile
-}
 
 runnable* from_ring(processor* p) noexcept { return p->ring.pop(); }
 
@@ -200,7 +196,8 @@ runnable* find_work(machine* m) noexcept {
       stop_for_world(m);
       continue;
     }
-    if (p->attention.load(std::memory_order_relaxed)) end_slice(p);
+    const bool slice_is_over = p->attention.load(std::memory_order_relaxed);
+    if (slice_is_over) end_slice(p);
     if (p->crowded.load(std::memory_order_relaxed)) leave_crowd(p);
     std::int64_t now = 0;
     const bool timers_ran = run_timers(p, now);
@@ -208,11 +205,9 @@ runnable* find_work(machine* m) noexcept {
     if (!timers_ran) {
       if (runnable* r = from_global_on_tick(p)) return in_new_slice(p, r);
     }
-    if (p->poll_first.load(std::memory_order_relaxed)) {
-      if (runnable* r = for_socket(p)) return in_new_slice(p, r);
-    }
-    poll_network_on_tick(p);
-    if (runnable* r = take_runnext(p)) return r;  // inherits the slice
+    poll_network_in_turn(p);
+    // Inherits the slice; but one that a timer or a socket has just readied does not inherit one that is over.
+    if (runnable* r = take_runnext(p)) return slice_is_over ? in_new_slice(p, r) : r;
     if (runnable* r = from_ring(p)) return in_new_slice(p, r);
     if (runnable* r = from_global(p)) return in_new_slice(p, r);
     if (poll_network(p)) continue;

@@ -79,13 +79,10 @@ void ready_here(poll::ready_list& list, processor* p) noexcept {
 }
 
 void ready_anywhere(poll::ready_list& list) noexcept {
-  bool any = false;
-  while (goroutine* g = next_goroutine(list, nullptr)) {
-    put_global(g);
-    any = true;
-  }
-  if (!any) return;
-  sched.left_in_global.store(true, std::memory_order_seq_cst);
+  std::uint64_t ticket = 0;
+  while (goroutine* g = next_goroutine(list, nullptr)) ticket = put_global(g);
+  if (ticket == 0) return;
+  sched.socket_ticket.store(ticket, std::memory_order_relaxed);
   wake_processor();
 }
 

@@ -92,10 +92,11 @@ void put_last_overflowing(processor* p, runnable* r) noexcept {
   }
 }
 
-void put_global(runnable* r) noexcept {
+std::uint64_t put_global(runnable* r) noexcept {
   base::lock_guard guard(sched.lock);
   sched.global.push(r);
   global_size_changed();
+  return sched.global.pushed();
 }
 
 runnable* take_newest_of_many(processor* p) noexcept {

@@ -35,7 +35,8 @@ void put_last_overflowing(processor* p, runnable* r) noexcept;
 }
 
 // To the global queue, for those without a P and for preempted goroutines.
-void put_global(runnable* r) noexcept;
+// Returns how many were ever put there: once as many have left, it has.
+std::uint64_t put_global(runnable* r) noexcept;
 
 // Under the lock: the count that everybody looks at, after a change to the global queue or the list of the stopped.
 void global_size_changed() noexcept WEFT_REQUIRES(sched.lock);

@@ -84,7 +84,7 @@ struct scheduler {
 
   alignas(64) std::atomic<std::uint64_t> next_goroutine_id{1};
   std::atomic<std::uint64_t> created_outside{0};  // by plain threads
-  std::atomic<bool> left_in_global{false};        // the poller has put somebody there: sysmon sees that it does not take a slice
+  std::atomic<std::uint64_t> socket_ticket{0};    // whom the poller put into the global queue last: sysmon sees that it does not take long
   std::atomic<std::uint64_t> readied_outside{0};  // by who has no P: plain threads, sysmon
   std::atomic<std::int64_t> coarse_now{0};        // written by sysmon
   std::atomic<std::int32_t> threads{0};           // all threads of the runtime

@@ -37,6 +37,7 @@ constexpr std::uint32_t vain_looks_before_patience = 8;
 constexpr std::int64_t patience = 20'000'000;    // with the factory, before the last spare M is used
 constexpr std::int64_t starving_is_noticed = 1'000'000'000;  // that nothing is chosen, for want of threads
 constexpr std::int64_t starving_is_fatal = 30'000'000'000;  // where those that have the threads compute, and may come to an end
+constexpr std::int64_t longest_gap = 100'000'000;
 constexpr std::int64_t loose_every = 5'000'000;
 constexpr std::int64_t placement_every = 200'000;
 constexpr std::int64_t limits_every = 1'000'000'000;
@@ -59,7 +60,8 @@ struct watch {
   std::int64_t socket_ready_since = 0;  // one is ready, all Ps are busy, and nobody polls, or who waited for it is in the global queue; 0: not so
   processor* serves_socket = nullptr;   // who has run for the longest then
   std::int64_t next_event = 0;   // when a slice ends, or a goroutine that was asked to give way has had its grace
-  std::uint64_t starving_picks = 0;   // choices of all Ps when somebody began to wait in vain for want of threads,
+  std::int64_t looked_at_threads = 0;
+  std::uint64_t starving_choices = 0; // of all Ps when somebody began to wait in vain for want of threads,
   std::int64_t starving_since = 0;    // when that was, 0: nobody does,
   bool starving_by_calls = false;     // and whether some that have threads sleep in the kernel all the while
   std::int64_t looked_at_loose = 0;
@@ -152,14 +154,12 @@ bool any_in_global() noexcept {
   return sched.global_size.load(std::memory_order_relaxed) > stopped;
 }
 
-// Clears the flag when the queue is empty; and then looks again: the poller puts somebody there and then sets it.
+// Whether somebody whom the poller has put into the global queue stands there still.
 bool is_left_in_global() noexcept {
-  if (!sched.left_in_global.load(std::memory_order_seq_cst)) return false;
-  if (any_in_global()) return true;
-  sched.left_in_global.exchange(false, std::memory_order_seq_cst);
-  if (!any_in_global()) return false;
-  sched.left_in_global.store(true, std::memory_order_seq_cst);
-  return true;
+  const std::uint64_t ticket = sched.socket_ticket.load(std::memory_order_relaxed);
+  if (ticket == 0 || !any_in_global()) return false;
+  base::lock_guard guard(sched.lock);
+  return sched.global.popped() < ticket;
 }
 
 // Whether somebody could go on since its socket is ready, if there were a P, or if somebody came to look at the network.
@@ -177,8 +177,7 @@ void watch_sockets(watch& w) noexcept {
     w.socket_ready_since = 0;
     return;
   }
-  if (w.socket_ready_since != 0) return;
-  w.socket_ready_since = os::now_ns();
+  if (w.socket_ready_since == 0) w.socket_ready_since = os::now_ns();
   w.serves_socket = nullptr;
   const int procs = sched.procs.load(std::memory_order_acquire);
   for (int i = 0; i < procs; ++i) {
@@ -377,10 +376,10 @@ void watch_poller(watch& w, std::int64_t now) noexcept {
   poll_for_all();
 }
 
-std::uint64_t all_picks() noexcept {
+std::uint64_t all_choices() noexcept {
   std::uint64_t n = 0;
   const int procs = sched.procs.load(std::memory_order_acquire);
-  for (int i = 0; i < procs; ++i) n += processor_at(i)->picks.load(std::memory_order_relaxed);
+  for (int i = 0; i < procs; ++i) n += processor_at(i)->picks.load(std::memory_order_relaxed) + processor_at(i)->short_yields();
   return n;
 }
 
@@ -392,11 +391,16 @@ bool somebody_waits(std::int64_t now) noexcept {
 // Threads are taken by goroutines that were stopped in place, or that sleep in calls nobody declared, until max_threads allows no
 // more: then those that have run already may still take turns, and nobody else does. That must not go on in silence.
 void watch_threads(watch& w, std::int64_t now) noexcept {
-  if (!sched.threads_refused.load(std::memory_order_relaxed)) return;
-  const std::uint64_t picks = all_picks();
+  const std::int64_t before = std::exchange(w.looked_at_threads, now);
+  if (!sched.threads_refused.load(std::memory_order_relaxed) || sched.idle_ps.load(std::memory_order_relaxed) != 0 || somebody_spins()) {
+    w.starving_since = 0;
+    return;
+  }
+  const std::uint64_t choices = all_choices();
   const bool by_calls = sched.loose.load(std::memory_order_relaxed) > 0;
-  if (w.starving_since == 0 || picks != w.starving_picks || !somebody_waits(now)) {
-    w.starving_picks = picks;
+  // A gap between two looks: nothing ran, or the machine did something else.
+  if (w.starving_since == 0 || choices != w.starving_choices || now - before > longest_gap || !somebody_waits(now)) {
+    w.starving_choices = choices;
     w.starving_since = now;
     w.starving_by_calls = by_calls;
     return;

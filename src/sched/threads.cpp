@@ -229,11 +229,10 @@ std::int32_t soon_idle() noexcept WEFT_REQUIRES(sched.lock) {
 }
 
 void have_idle_machines(std::int32_t wanted) noexcept WEFT_REQUIRES(sched.lock) {
-  const std::int32_t missing = std::min(wanted - sched.idle_ms - soon_idle(), sched.max_threads - sched.machines);
-  if (missing <= 0) {
-    if (sched.machines >= sched.max_threads) sched.threads_refused.store(true, std::memory_order_relaxed);
-    return;
-  }
+  const std::int32_t lacking = wanted - sched.idle_ms - soon_idle();
+  const std::int32_t missing = std::min(lacking, sched.max_threads - sched.machines);
+  if (lacking > missing) sched.threads_refused.store(true, std::memory_order_relaxed);
+  if (missing <= 0) return;
   sched.machines += missing;
   sched.starting += missing;
   factory_requests.spare += missing;
@@ -258,6 +257,7 @@ void complain_of_threads(bool fatally) noexcept {
   base::lock_guard guard(sched.lock);
   sched.threads_refused.store(false, std::memory_order_relaxed);  // until it happens again
   if (sched.machines < sched.max_threads || soon_idle() != 0 || sched.stopping.load(std::memory_order_relaxed)) return;
+  if (sched.idle_ms > (sched.stopped_first != nullptr ? 1 : 0)) return;  // one is kept back: see preempt.cpp
   if (fatally) too_many_threads();
   if (std::exchange(warned, true)) return;
   base::text t;

@@ -37,7 +37,10 @@ constexpr std::uint32_t yields_before_look_at_runnexts = 16 * yields_before_look
 // A goroutine yields for others to run, and this P has none: look elsewhere before it runs again itself.
 [[gnu::noinline]] void look_elsewhere(machine* m, goroutine* from) noexcept {
   processor* p = m->p;
-  if (sched.global_size.load(std::memory_order_relaxed) != 0) return put_global(from);
+  if (sched.global_size.load(std::memory_order_relaxed) != 0) {
+    put_global(from);
+    return;
+  }
   if (!p->alone) m->handoff = steal_for_yielder(m, p->picks.load(std::memory_order_relaxed) % yields_before_look_at_runnexts == 0);
   put_last(p, from);
   if (m->handoff != nullptr) wake_after_put_last();

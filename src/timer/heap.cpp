@@ -157,7 +157,6 @@ inline void heap::store_earlier(std::int64_t when) noexcept {
 }
 
 void heap::list_in(std::atomic<std::uint64_t>& mask, std::uint64_t bit) noexcept {
-  base::lock_guard guard(lock_);
   mask_ = &mask;
   bit_ = bit;
   listed_.store(false, std::memory_order_relaxed);

@@ -74,7 +74,7 @@ class heap {
   std::size_t size() noexcept;
   bool empty() noexcept { return size() == 0; }
 
-  // Before the first timer: this bit of the word says whether there may be timers here. (A heap that is in no mask has none.)
+  // Before anybody else knows this heap: this bit of the word says whether there may be timers here. (A heap that is in no mask has none.)
   void list_in(std::atomic<std::uint64_t>& mask, std::uint64_t bit) noexcept;
   // The P goes idle: the bit need not stay for timers that are gone. As long as a P works they come and go too often for that.
   void unlist_if_empty() noexcept {

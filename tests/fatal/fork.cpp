@@ -102,9 +102,13 @@ const test::scenario exits_with_sockets("exits_with_sockets", [] {
   in.set_deadline(std::chrono::steady_clock::now() + 10ms);
   in.wait_readable(ec);  // it is watched from now on
   in.set_deadline(std::chrono::steady_clock::time_point::max());
-  const pid_t child = ::fork();
-  if (child == 0) std::exit(0);
-  EXPECT_EQ(status_of(child), 0);
+  const auto in_child = [] {
+    const pid_t child = ::fork();
+    if (child == 0) std::exit(0);
+    return status_of(child);
+  };
+  EXPECT_EQ(in_child(), 0);
+  EXPECT_EQ(weft::async(in_child).get(), 0);
   EXPECT_EQ(::access(path.c_str(), F_OK), 0);
   EXPECT_EQ(::write(pipe[1], "x", 1), 1);
   in.wait_readable(ec);  // for ever, if the child has taken it out of the poller

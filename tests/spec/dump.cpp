@@ -305,7 +305,7 @@ TEST(a_dump, can_be_taken_by_a_plain_thread_and_between_two_runs) {
 TEST(a_dump, of_many_goroutines_takes_seconds_not_minutes) {
   weft::run(
       [] {
-        constexpr int many = static_cast<int>(test::scaled(100'000, 5'000, 2'000));
+        constexpr int many = static_cast<int>(test::scaled(100'000, 10'000, 5'000));
         weft::chan<int> c;
         weft::wait_group wg;
         for (int i = 0; i < many; ++i) {

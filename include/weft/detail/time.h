@@ -44,7 +44,7 @@ std::int64_t deadline_after(const std::chrono::duration<Rep, Period>& d) {
 template <class Clock, class Duration>
 std::int64_t since_epoch_ns(const std::chrono::time_point<Clock, Duration>& t) {
   const auto d = t.time_since_epoch();
-  return d >= Duration::zero() ? to_ns(d) : -to_ns(d == Duration::min() ? Duration::max() : -d);
+  return d >= Duration::zero() ? to_ns(d) : -to_ns(d == Duration::min() ? Duration::max() : Duration(-d));
 }
 
 template <class Clock, class Duration>
