@@ -21,6 +21,7 @@
 #include "sched/idle.h"
 #include "sched/locked.h"
 #include "sched/last_words.h"
+#include "sched/malloc_check.h"
 #include "sched/overflow.h"
 #include "sched/preempt.h"
 #include "sched/preempt_signal.h"
@@ -59,6 +60,7 @@ void prepare_once() {
   static bool done = false;
   if (std::exchange(done, true)) return;
   read_debug_settings();
+  watch_malloc();
   install_overflow_handler();
   prepare_revoking();
   watch_forks();

@@ -18,6 +18,7 @@
 #include "sched/idle.h"
 #include "sched/last_words.h"
 #include "sched/loop.h"
+#include "sched/malloc_check.h"
 #include "sched/overflow.h"
 #include "sched/preempt_signal.h"
 #include "sched/procs.h"
@@ -151,6 +152,7 @@ void* factory_thread(void*) {
 void* sysmon_thread(void*) {
   factory_requests.sysmon_tid.store(::gettid(), std::memory_order_release);
   name_thread("weft-sysmon", 0);
+  forbid_malloc_on_this_thread();
   os::ask_for_short_slices();
   sysmon_loop();
 }
