@@ -4,8 +4,15 @@
 //   weft::trace::start("server.trace");
 //   ...                                  // what is slow
 //   weft::trace::stop();
+//
+// Or as a flight recorder, for what is slow once in a while and was not expected to be:
+//
+//   weft::trace::record();
+//   ...
+//   if (took > 100ms) weft::trace::save("slow.trace");   // the last seconds up to now
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace weft::trace {
@@ -17,8 +24,21 @@ namespace weft::trace {
 // Throws std::system_error if the file cannot be made, std::logic_error if a trace is on already.
 void start(std::string path);
 
-// Ends it: returns when the file is complete. Nothing happens if no trace is on. A program that ends without it leaves a file that
-// lacks its last part.
+// Begins to keep the trace in memory, for save(): of what happened, the newest that fits. A switch takes 64 bytes, 96
+// if somebody woke the goroutine, so 64 MiB hold the last seconds of a server under load. Some 64 KiB for each P come to it.
+//
+// Throws std::logic_error if a trace is on already.
+void record(std::size_t memory = std::size_t{64} << 20);
+
+// Writes down what has been recorded up to now; the recording goes on. The world stops for a moment, not while the file is written.
+// May be called from anywhere and as often as one likes. A goroutine that has ended, and began earlier than what is kept, is shown
+// with the place where it was spawned, without its name.
+//
+// Throws std::system_error if the file cannot be made or written, std::logic_error if nothing is being recorded.
+void save(std::string path);
+
+// Ends a trace that goes to a file, and returns when this is complete; a program that ends without it leaves a file that lacks its
+// last part. Or ends a recording: what has not been saved is gone. Nothing happens if no trace is on.
 //
 // Throws std::system_error if the file could not be written (the disk is full, say).
 void stop();

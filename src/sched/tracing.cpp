@@ -90,19 +90,21 @@ why state_of(const goroutine& g) noexcept {
   }
 }
 
-void add_found(std::uint64_t id, why w, detail::wait_reason reason, const record* body, std::string_view name,
+using sink = void (*)(std::span<const event>) noexcept;
+
+void add_found(sink add, std::uint64_t id, why w, detail::wait_reason reason, const record* body, std::string_view name,
                std::int64_t now) noexcept {
   const event e{.when = now, .kind = kind::found, .why = w, .reason = static_cast<std::uint8_t>(reason), .a = id};
-  trace::add_outside(introduction(e, body, name).events());
+  add(introduction(e, body, name).events());
 }
 
-void add_found(const goroutine& g, std::int64_t now) noexcept {
+void add_found(sink add, const goroutine& g, std::int64_t now) noexcept {
   if (g.state.load(std::memory_order_acquire) == status::dead) return;
   const why w = state_of(g);
   // One that goes on meanwhile may be about to delete its name.
-  add_found(g.id, w, g.reason, g.body, w == why::preempted ? std::string_view() : g.name(), now);
+  add_found(add, g.id, w, g.reason, g.body, w == why::preempted ? std::string_view() : g.name(), now);
   for (const gmp::lender* l = g.lender; l != nullptr; l = l->outer) {
-    add_found(l->id, why::waiting, l->reason, l->body, gmp::name_of(l->body), now);
+    add_found(add, l->id, why::waiting, l->reason, l->body, gmp::name_of(l->body), now);
   }
 }
 
@@ -161,8 +163,19 @@ void begin_trace() noexcept {
   const std::int64_t now = os::now_ns() - 1;
   trace::begin_logging();
   add_outside({.when = now, .kind = kind::world_stops});  // it stands, or does not exist yet
-  for_each_goroutine([now](const goroutine& g) { add_found(g, now); });
+  for_each_goroutine([now](const goroutine& g) { add_found(trace::add_outside, g, now); });
   attach_logs();
+}
+
+void begin_recording(std::uint32_t chunks) noexcept {
+  trace::begin_recording(chunks);
+  attach_logs();
+}
+
+trace::recording take_recording() noexcept {
+  const std::int64_t now = os::now_ns();
+  for_each_goroutine([now](const goroutine& g) { add_found(trace::add_to_census, g, now); });
+  return trace::take_recording();
 }
 
 void end_trace() noexcept {

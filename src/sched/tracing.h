@@ -40,6 +40,9 @@ void trace_world(trace::kind stops_or_goes) noexcept;
 
 // A trace begins with all goroutines that there are.
 void begin_trace() noexcept;
+// Keeps what is new in so many chunks, for who takes the recording.
+void begin_recording(std::uint32_t chunks) noexcept;
+trace::recording take_recording() noexcept;
 void end_trace() noexcept;
 // Gives the Ps the logs that they should have now.
 void attach_logs() noexcept;

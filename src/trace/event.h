@@ -41,4 +41,7 @@ struct event {
 };
 static_assert(sizeof(event) == 32);
 
+// It belongs to the event before.
+constexpr bool is_detail(const event& e) noexcept { return e.kind == kind::origin || e.kind == kind::name; }
+
 }  // namespace weft::trace

@@ -1,5 +1,6 @@
 #include "trace/log.h"
 
+#include <algorithm>
 #include <atomic>
 #include <new>
 #include <utility>
@@ -21,7 +22,10 @@ struct exchange {
   chunk* full_first WEFT_GUARDED_BY(lock) = nullptr;
   chunk* full_last WEFT_GUARDED_BY(lock) = nullptr;
   chunk* empty WEFT_GUARDED_BY(lock) = nullptr;
-  std::uint32_t chunks WEFT_GUARDED_BY(lock) = 0;
+  std::uint32_t full WEFT_GUARDED_BY(lock) = 0;    // how many
+  std::uint32_t chunks WEFT_GUARDED_BY(lock) = 0;  // mapped
+  std::uint32_t kept WEFT_GUARDED_BY(lock) = 0;    // 0: no recording
+  std::int64_t complete_from WEFT_GUARDED_BY(lock) = 0;
   bool ended WEFT_GUARDED_BY(lock) = false;
   // Changes whenever there is something new for the writer, which sleeps on it.
   base::futex_word news{0};
@@ -33,7 +37,8 @@ struct book {
   std::atomic<bool> on{false};
   log* of[max_logs] = {};
   base::mutex outside_lock{base::lock_rank::trace};
-  log outside WEFT_GUARDED_BY(outside_lock);
+  log outside WEFT_GUARDED_BY(outside_lock){trace::outside};
+  log census{trace::census};  // whoever has stopped the world
 };
 constinit book logs;
 
@@ -45,18 +50,49 @@ void push_full(chunk* c) noexcept WEFT_REQUIRES(shared.lock) {
     shared.full_last->next = c;
   }
   shared.full_last = c;
+  ++shared.full;
+}
+
+chunk* pop_full() noexcept WEFT_REQUIRES(shared.lock) {
+  chunk* const c = shared.full_first;
+  shared.full_first = c->next;
+  if (shared.full_first == nullptr) shared.full_last = nullptr;
+  --shared.full;
+  return c;
+}
+
+// Details have the time of the event that they follow.
+std::int64_t last_time_in(const chunk& c) noexcept {
+  for (std::uint32_t i = c.count; i-- > 0;) {
+    if (c.events[i].when != 0) return c.events[i].when;
+  }
+  return 0;
+}
+
+// The oldest of a recording.
+chunk* forget_one() noexcept WEFT_REQUIRES(shared.lock) {
+  chunk* const c = pop_full();
+  shared.complete_from = std::max(shared.complete_from, last_time_in(*c) + 1);
+  return c;
 }
 
 // Null: there are too many, or no memory.
-chunk* take_empty() noexcept WEFT_REQUIRES(shared.lock) {
+chunk* take_empty(bool may_forget) noexcept WEFT_REQUIRES(shared.lock) {
   chunk* c = shared.empty;
   if (c != nullptr) {
     shared.empty = c->next;
-  } else if (shared.chunks < max_chunks) {
+  } else if (may_forget && shared.kept != 0 && shared.full >= shared.kept) {
+    c = forget_one();
+  } else if (shared.chunks < shared.kept + max_chunks) {
     c = static_cast<chunk*>(os::try_to_map_memory(sizeof(chunk)));
     if (c != nullptr) ++shared.chunks;
   }
   return c;
+}
+
+void unmap(chunk* c) noexcept WEFT_REQUIRES(shared.lock) {
+  --shared.chunks;
+  os::unmap_memory(c, sizeof(chunk));
 }
 
 void tell_writer() noexcept {
@@ -71,7 +107,7 @@ bool log::renew(std::size_t wanted) noexcept {
   chunk* fresh = nullptr;
   {
     base::lock_guard guard(shared.lock);
-    fresh = take_empty();
+    fresh = take_empty(source_ != census);
     if (fresh != nullptr && chunk_ != nullptr) push_full(chunk_);
   }
   if (fresh == nullptr) {
@@ -101,8 +137,7 @@ log* log_of(std::int32_t p) noexcept {
   if (!is_on()) return nullptr;
   log*& l = logs.of[p];
   if (l == nullptr) {
-    l = new (os::map_memory(os::page_size)) log;
-    l->source_ = p;
+    l = new (os::map_memory(os::page_size)) log(p);
   }
   return l;
 }
@@ -115,20 +150,73 @@ void add_outside(std::span<const event> group) noexcept {
 
 void begin_logging() noexcept { logs.on.store(true, std::memory_order_release); }  // [trace.on]
 
+// While the world is stopped.
+void hand_over_all() noexcept {
+  {
+    base::lock_guard guard(logs.outside_lock);
+    logs.outside.hand_over();
+  }
+  logs.census.hand_over();
+  for (log* l : logs.of) {
+    if (l != nullptr) l->hand_over();
+  }
+}
+
 void end_logging() noexcept {
   {
     base::lock_guard guard(logs.outside_lock);
     logs.on.store(false, std::memory_order_release);
-    logs.outside.hand_over();
   }
-  for (log* l : logs.of) {
-    if (l != nullptr) l->hand_over();
-  }
+  hand_over_all();
   {
     base::lock_guard guard(shared.lock);
     shared.ended = true;
   }
   tell_writer();
+}
+
+void begin_recording(std::uint32_t chunks) noexcept {
+  {
+    base::lock_guard guard(shared.lock);
+    shared.kept = chunks;
+  }
+  begin_logging();
+}
+
+bool is_recording() noexcept {
+  base::lock_guard guard(shared.lock);
+  return shared.kept != 0;
+}
+
+void add_to_census(std::span<const event> group) noexcept { logs.census.add(group); }
+
+recording take_recording() noexcept {
+  hand_over_all();
+  base::lock_guard guard(shared.lock);
+  shared.full = 0;
+  shared.full_last = nullptr;
+  return {.first = std::exchange(shared.full_first, nullptr), .complete_from = shared.complete_from};
+}
+
+void put_back(const recording& r) noexcept {
+  base::lock_guard guard(shared.lock);
+  chunk* newer = std::exchange(shared.full_first, nullptr);
+  shared.full_last = nullptr;
+  shared.full = 0;
+  for (chunk* c = r.first; c != nullptr;) {
+    chunk* const next = c->next;
+    if (c->source == census) {
+      unmap(c);
+    } else {
+      push_full(c);
+    }
+    c = next;
+  }
+  while (chunk* c = newer) {
+    newer = c->next;
+    push_full(c);
+  }
+  while (shared.full > shared.kept) unmap(forget_one());
 }
 
 chunk* wait_for_chunks() noexcept {
@@ -138,6 +226,7 @@ chunk* wait_for_chunks() noexcept {
       base::lock_guard guard(shared.lock);
       if (chunk* all = shared.full_first; all != nullptr) {
         shared.full_first = shared.full_last = nullptr;
+        shared.full = 0;
         return all;
       }
       if (shared.ended) return nullptr;
@@ -155,10 +244,12 @@ void give_back(chunk* c) noexcept {
 void free_chunks() noexcept {
   base::lock_guard guard(shared.lock);
   shared.ended = false;
+  shared.kept = 0;
+  shared.complete_from = 0;
+  while (shared.full_first != nullptr) unmap(pop_full());
   while (chunk* c = shared.empty) {
     shared.empty = c->next;
-    --shared.chunks;
-    os::unmap_memory(c, sizeof(chunk));
+    unmap(c);
   }
 }
 

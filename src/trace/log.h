@@ -1,8 +1,9 @@
-// Where events wait until the writer comes for them: each P has a log that only its owner writes to, and there is one
-// for all who have no P, under a lock. Logs fill chunks; full ones go to the writer, which gives them back empty.
+// Where events wait until somebody comes for them: each P has a log that only its owner writes to, and there is one for
+// all who have no P, under a lock. Logs fill chunks. Full ones go to the writer, which gives them back empty; or, in a
+// recording, they are kept until there are too many of them, and then the oldest is used again.
 //
-// A trace is on from begin_logging() to end_logging(). Both happen while the world is stopped, so a P's owner never
-// sees its log come or go.
+// A trace is on from begin_logging() or begin_recording() to end_logging(). All happen while the world is stopped, so a
+// P's owner never sees its log come or go.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +16,14 @@ namespace weft::trace {
 
 // The log of those without a P.
 inline constexpr std::int32_t outside = -1;
+// Of what is found when a recording is taken.
+inline constexpr std::int32_t census = -2;
 
 struct chunk {
   static constexpr std::uint32_t capacity = 2047;
 
   chunk* next;
-  std::int32_t source;  // a P's number, or `outside`
+  std::int32_t source;  // a P's number, `outside` or `census`
   std::uint32_t count;
   std::uint64_t unused[2];
   event events[capacity];
@@ -29,6 +32,8 @@ static_assert(sizeof(chunk) == 64 * 1024);
 
 class log {
  public:
+  explicit constexpr log(std::int32_t source) noexcept : source_(source) {}
+
   // One thread at a time: the P's owner, or who has taken the P and not passed it on yet.
   void add(const event& e) noexcept {
     if (has_room(1)) [[likely]]
@@ -42,7 +47,7 @@ class log {
 
  private:
   friend log* log_of(std::int32_t p) noexcept;
-  friend void end_logging() noexcept;
+  friend void hand_over_all() noexcept;
 
   bool has_room(std::size_t n) noexcept {
     return (chunk_ != nullptr && chunk_->count + n <= chunk::capacity) || renew(n);
@@ -51,7 +56,7 @@ class log {
   void hand_over() noexcept;
 
   chunk* chunk_ = nullptr;
-  std::int32_t source_ = outside;
+  const std::int32_t source_;
   std::uint64_t lost_ = 0;  // and not told yet
 };
 
@@ -64,8 +69,26 @@ bool is_on() noexcept;
 void add_outside(std::span<const event> group) noexcept;
 
 void begin_logging() noexcept;
-// All that was logged is with the writer.
+// All that was logged is with the writer, or with free_chunks().
 void end_logging() noexcept;
+
+// ---- a recording ---------------------------------------------------------------------------------------------------
+
+// As begin_logging(), for no writer: the last `chunks` that were filled are kept.
+void begin_recording(std::uint32_t chunks) noexcept;
+bool is_recording() noexcept;
+
+// While the world is stopped: what there is now, for the one who takes the recording.
+void add_to_census(std::span<const event> group) noexcept;
+
+struct recording {
+  chunk* first = nullptr;          // oldest first, linked by `next`; those of one log in their order
+  std::int64_t complete_from = 0;  // of what happened before, some is not there any more
+};
+// While the world is stopped, after the census. What happens next goes into other chunks.
+recording take_recording() noexcept;
+// Its chunks count as the oldest again; without the census.
+void put_back(const recording& r) noexcept;
 
 // ---- the writer's side ----------------------------------------------------------------------------------------------
 

@@ -167,8 +167,6 @@ std::string_view inside_weft(std::string_view spawner) {
   return spawner.find("main") != spawner.npos ? "main" : "timer";
 }
 
-bool is_detail(const event& e) { return e.kind == kind::origin || e.kind == kind::name; }
-
 void append_name(std::string& name, const event& piece) {
   char text[16];
   std::memcpy(text, &piece.a, 8);

@@ -1,45 +1,26 @@
 #include "trace/writer.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <exception>
 #include <utility>
 
 #include "trace/log.h"
+#include "trace/output.h"
 #include "trace/perfetto.h"
 
 namespace weft::trace {
 namespace {
 
-constexpr std::size_t enough = 256 * 1024;
-
 // Touched by the thread while it runs, and by who controls the trace before and after.
 struct {
-  int fd = -1;
+  output file;
   pthread_t thread{};
-  std::error_code error;
   std::atomic<std::int32_t> tid{0};
 } writing;
-
-// The first failure counts; what comes after it is thrown away.
-void write_out(std::string& text) {
-  for (std::size_t at = 0; at < text.size() && !writing.error;) {
-    const ssize_t n = ::write(writing.fd, text.data() + at, text.size() - at);
-    if (n > 0) {
-      at += static_cast<std::size_t>(n);
-    } else if (n == 0) {
-      writing.error = std::make_error_code(std::errc::no_space_on_device);
-    } else if (errno != EINTR) {
-      writing.error = {errno, std::system_category()};
-    }
-  }
-  text.clear();
-}
 
 // Calls use(chunk) for each until the trace has ended, and gives it back, whatever happens.
 template <class Use>
@@ -59,15 +40,15 @@ void for_each_chunk(Use use) {
 void write_all() {
   perfetto_encoder encoder;
   for_each_chunk([&](const chunk& c) {
-    if (writing.error) return;
+    if (writing.file.has_failed()) return;
     try {
       encoder.add(c);
-      if (encoder.out().size() >= enough) write_out(encoder.out());
+      if (encoder.out().size() >= enough_to_write) writing.file.write(encoder.out());
     } catch (const std::exception&) {
-      writing.error = std::make_error_code(std::errc::not_enough_memory);
+      writing.file.fail(std::errc::not_enough_memory);
     }
   });
-  write_out(encoder.out());
+  writing.file.write(encoder.out());
 }
 
 void* writer_thread(void*) {
@@ -91,20 +72,18 @@ int create_deaf_thread() noexcept {
 }  // namespace
 
 void start_writer(const std::string& path) {
-  writing.error.clear();
-  writing.fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (writing.fd < 0) throw std::system_error(errno, std::system_category(), "weft::trace::start: " + path);
+  constexpr const char* who = "weft::trace::start";
+  writing.file.open(path, who);
   if (const int error = create_deaf_thread(); error != 0) {
-    ::close(writing.fd);
-    throw std::system_error(error, std::system_category(), "weft::trace::start: cannot create a thread");
+    writing.file.close();
+    throw std::system_error(error, std::system_category(), std::string(who) + ": cannot create a thread");
   }
 }
 
 std::error_code finish_writing() {
   ::pthread_join(writing.thread, nullptr);
-  if (::close(writing.fd) != 0 && !writing.error) writing.error = {errno, std::system_category()};
   free_chunks();
-  return writing.error;
+  return writing.file.close();
 }
 
 std::int32_t writer_tid() noexcept { return writing.tid.load(std::memory_order_acquire); }

@@ -67,6 +67,18 @@ void trace_for_a_moment(test::random_source& random, const std::string& path) {
   weft::trace::stop();
 }
 
+// The end of a recording, which may have been cut off anywhere.
+void record_for_a_moment(test::random_source& random, const std::string& path) {
+  weft::trace::record(1 << 20);
+  for (std::uint64_t i = random.below(3);; --i) {
+    weft::sleep_for(random.microseconds(20'000));
+    if (random.one_in(4)) weft::runtime::set_max_procs(1 + static_cast<int>(random.below(6)));
+    weft::trace::save(path);
+    if (i == 0) break;
+  }
+  weft::trace::stop();
+}
+
 void round(std::uint64_t seed) {
   test::random_source random(seed);
   const test::folder tmp;
@@ -89,10 +101,11 @@ void round(std::uint64_t seed) {
           while (c.recv()) ++test::progress;
         });
         for (int i = 0; i < 3; ++i) {
+          const auto trace = random.one_in(2) ? trace_for_a_moment : record_for_a_moment;
           if (random.one_in(2)) {
-            trace_for_a_moment(random, file);
+            trace(random, file);
           } else {
-            weft::blocking([&] { std::thread([&] { trace_for_a_moment(random, file); }).join(); });
+            weft::blocking([&] { std::thread([&] { trace(random, file); }).join(); });
           }
           const tool::trace_file t = tool::trace_file::read(file);
           if (!test::has_losses(t)) test::expect_consistent(t);
