@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/pause.h"
 
@@ -32,7 +33,9 @@ class backoff {
  private:
   [[gnu::cold, gnu::noinline]] void nap() noexcept {
     const timespec t{0, nap_ns_};
+    const int before = errno;  // a signal may cut the nap short, and the goroutine's errno is not ours
     ::nanosleep(&t, nullptr);
+    errno = before;
     nap_ns_ = std::min(2 * nap_ns_, longest_nap_ns);
   }
 

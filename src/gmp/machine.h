@@ -69,6 +69,7 @@ struct alignas(64) machine {
   std::int64_t works_since = 0;           // when it last found something to do (sched/thrift.h)
   gmp::hauls hauls;                       // what it was worth
   std::atomic<std::int32_t> last_p{0};    // the id of the P that it has or had: for the goroutine, in no section
+  void* signal_stack = nullptr;           // that weft has made for its thread
   void* spare_block = nullptr;            // of a timer that is gone (time/func_timer.cpp)
   bool back_for_timer = false;  // from the poller, as a spinner
   base::peekable_value<bool> spinning{false};

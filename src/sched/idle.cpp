@@ -157,7 +157,8 @@ void wake_processor_slow() noexcept {
       // No thread at hand. Whoever comes to sleep next, or one that the factory makes, takes an idle P itself (as the
       // spinner that is counted already).
       put_idle_processor(p);
-      if (sched.retiring.load(std::memory_order_relaxed) != 0) {
+      const bool is_last_on_its_way = sched.starting != 0 && sched.machines >= sched.max_threads;
+      if (sched.retiring.load(std::memory_order_relaxed) != 0 || is_last_on_its_way) {
         leave_word();
       } else {
         request_spinning_machine();

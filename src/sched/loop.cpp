@@ -22,7 +22,7 @@ bool belongs_elsewhere(const runnable* r) noexcept {
 void send_home(machine* m, goroutine* g) noexcept {
   begin_retiring(m);
   machine* home = hand_to_own_machine(g, std::exchange(m->p, nullptr));
-  send_to_core_of(m, home);
+  send_to_core(core_of_thread(m), home);
   home->park.wake();
 }
 

@@ -72,21 +72,26 @@ void install_overflow_handler() noexcept {
   ::sigaction(SIGBUS, &action, &previous_bus);
 }
 
-void use_signal_stack() noexcept {
+void* use_signal_stack() noexcept {
   const std::size_t bytes = signal_stack_bytes();
   stack_t present = {};
-  if (::sigaltstack(nullptr, &present) == 0 && (present.ss_flags & SS_DISABLE) == 0 && present.ss_size >= bytes) return;
+  if (::sigaltstack(nullptr, &present) == 0 && (present.ss_flags & SS_DISABLE) == 0 && present.ss_size >= bytes) return nullptr;
   stack_t stack = {};
   stack.ss_sp = os::map_memory(bytes);
   stack.ss_size = bytes;
   ::sigaltstack(&stack, nullptr);
+  return stack.ss_sp;
 }
 
-void drop_signal_stack() noexcept {
-  stack_t none = {};
-  none.ss_flags = SS_DISABLE;
+void drop_signal_stack(void* own) noexcept {
+  if (own == nullptr) return;
   stack_t present = {};
-  if (::sigaltstack(&none, &present) == 0 && (present.ss_flags & SS_DISABLE) == 0) ::munmap(present.ss_sp, present.ss_size);
+  if (::sigaltstack(nullptr, &present) == 0 && present.ss_sp == own) {
+    stack_t none = {};
+    none.ss_flags = SS_DISABLE;
+    ::sigaltstack(&none, nullptr);
+  }
+  ::munmap(own, signal_stack_bytes());
 }
 
 }  // namespace weft::sched

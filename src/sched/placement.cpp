@@ -15,8 +15,8 @@ constexpr int unknown = -1;
 int core_of(const processor* p) noexcept WEFT_REQUIRES(sched.lock) {
   if (p->state.load(std::memory_order_acquire) != processor_state::running) return unknown;
   const machine* m = p->owner.load(std::memory_order_acquire);
-  if (m == nullptr || m->cpu_word == nullptr || m->revoked.load(std::memory_order_relaxed) != gmp::p_attached) return unknown;
-  return static_cast<int>(__atomic_load_n(m->cpu_word, __ATOMIC_RELAXED));
+  if (m == nullptr || m->revoked.load(std::memory_order_relaxed) != gmp::p_attached) return unknown;
+  return core_of_thread(m);
 }
 
 // Calls visit(p, core) for each P whose M runs.
@@ -31,9 +31,12 @@ void for_each_core(Visit visit) noexcept WEFT_REQUIRES(sched.lock) {
 
 }  // namespace
 
-void send_to_core_of(const machine* from, machine* to) noexcept {
-  if (from->cpu_word == nullptr || to->locked_g != nullptr) return;
-  const auto core = static_cast<int>(__atomic_load_n(from->cpu_word, __ATOMIC_RELAXED));
+int core_of_thread(const machine* m) noexcept {
+  return m->cpu_word != nullptr ? static_cast<int>(__atomic_load_n(m->cpu_word, __ATOMIC_RELAXED)) : unknown;
+}
+
+void send_to_core(int core, machine* to) noexcept {
+  if (core == unknown || to->locked_g != nullptr) return;
   const int procs = sched.procs.load(std::memory_order_acquire);
   if (core != to->last_cpu) to->kept_off = os::put_on(to->tid, core, procs, to->cpus);
 }

@@ -13,10 +13,13 @@ void find_crowded() noexcept;
 // The M of that P: moves its thread to a core where no M with a P is, if it is still so and there is one.
 void leave_crowd(processor* p) noexcept;
 
-// `to` sleeps, and is the caller's to wake, as the successor of `from`, which will leave its core in a moment: the kernel would
+// `to` sleeps, and is the caller's to wake, as the successor of an M that will leave this core in a moment: the kernel would
 // put it where it was before, though somebody else runs there, and the other core would be idle. Not if it is locked, nor if there
 // are more cores than Ps: then one is free.
-void send_to_core_of(const machine* from, machine* to) noexcept;
+void send_to_core(int core, machine* to) noexcept;
+
+// Where the M's thread is, which must not end meanwhile; -1: the kernel does not say.
+int core_of_thread(const machine* m) noexcept;
 
 // On the M that was woken: it may use all its cores again.
 void arrived_on_core(machine* m) noexcept;

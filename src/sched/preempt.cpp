@@ -121,6 +121,7 @@ void stop_in_place(machine* m, const void* context) noexcept {
 bool preempt(processor* p, std::uint32_t tick, bool asleep, bool urgent) noexcept {
   machine* stopped = nullptr;
   machine* woken = nullptr;
+  int core = 0;
   {
     base::lock_guard guard(sched.lock);
     if (sched.stopping.load(std::memory_order_relaxed)) return false;
@@ -130,11 +131,12 @@ bool preempt(processor* p, std::uint32_t tick, bool asleep, bool urgent) noexcep
     stopped = p->owner.load(std::memory_order_relaxed);
     if (stopped == nullptr || p->slices() != tick) return false;
     if (revoke(stopped) == nullptr) return false;
+    core = core_of_thread(stopped);  // without the lock it may get a P back, and end
     p->attention.store(false, std::memory_order_relaxed);  // it was meant for who has just lost the P
     p->begin_slice();  // whoever comes next has one of its own
     woken = spare ? hand_off(p) : rotate(p);
   }
-  if (woken != nullptr && !asleep) send_to_core_of(stopped, woken);
+  if (woken != nullptr && !asleep) send_to_core(core, woken);
   if (!asleep) send_stop(stopped);  // first: it should have queued up by the time the others look for work
   finish_hand_off(woken);
   return true;

@@ -25,7 +25,8 @@ namespace {
 constexpr std::uint32_t known_to_block = 4;
 constexpr std::uint32_t highest_score = 8;
 
-void after_loss(machine*, goroutine* from, const gmp::after_switch&) noexcept {
+void after_loss(machine* m, goroutine* from, const gmp::after_switch&) noexcept {
+  if (m->locked_g == nullptr) begin_retiring(m);  // where no more threads are allowed, this one can be had
   put_global(from);
   wake_processor();
 }

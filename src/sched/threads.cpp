@@ -62,15 +62,17 @@ bool begin_spinning(machine* m) noexcept {
   return true;
 }
 
-void spare_is_there() noexcept {
+// It is on its way to the idle list from here on: at no time does it count as neither.
+void spare_is_there(machine* m) noexcept {
   base::lock_guard guard(sched.lock);
+  begin_retiring(m);
   --sched.starting;
 }
 
 // The M's thread is about to end; the M waits for another one.
 void retire_thread(machine* m) noexcept {
   gmp::set_current_machine(nullptr);
-  drop_signal_stack();
+  drop_signal_stack(std::exchange(m->signal_stack, nullptr));
   m->ends = false;
   m->tid = 0;  // a thread of somebody else's may get it
   sched.threads.fetch_sub(1, std::memory_order_relaxed);
@@ -90,7 +92,7 @@ void* machine_thread(void* argument) {
   adopt_thread(m);
   gmp::set_current_machine(m);
   name_thread("weft-m", m->id);
-  if (!spinning) spare_is_there();
+  if (!spinning) spare_is_there(m);
   if (!spinning || !begin_spinning(m)) sleep_machine(m);
   schedule_until_end(m);
   retire_thread(m);
@@ -193,7 +195,7 @@ void adopt_thread(machine* m) noexcept {
     ::pthread_attr_destroy(&attr);
   }
   arch::adopt_thread_fiber(m->g0_fiber, low, size);
-  use_signal_stack();
+  m->signal_stack = use_signal_stack();
   unblock_preempt_signal();
 }
 

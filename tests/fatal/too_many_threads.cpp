@@ -91,4 +91,33 @@ TEST(too_many_threads, goroutines_that_compute_are_warned_of) {
   EXPECT_NE(end.err.find("no more than 8 threads are allowed (options::max_threads)"), std::string::npos) << end;
 }
 
+// No more threads than Ps, and none of them ever blocks.
+void compute_a_little(int procs) {
+  weft::run(
+      [] {
+        weft::wait_group all;
+        for (int round = 0; round < 20; ++round) {
+          for (int i = 0; i < 50; ++i) {
+            all.go([] {
+              volatile int k = 0;
+              while (k < 2000) k = k + 1;
+            });
+          }
+          all.wait();
+          weft::sleep_for(200us);
+        }
+      },
+      {.procs = procs, .max_threads = procs});
+}
+const test::scenario on_two_threads("on_two_threads", [] { compute_a_little(2); });
+const test::scenario on_four_threads("on_four_threads", [] { compute_a_little(4); });
+TEST(too_many_threads, are_not_needed_by_who_can_do_with_those_that_are_just_starting) {
+  for (int i = 0; i < 20; ++i) {
+    for (const test::scenario* s : {&on_two_threads, &on_four_threads}) {
+      const auto end = s->run({{"WEFTDEBUG", "asyncpreemptoff=1"}});  // who is stopped in place needs a thread
+      ASSERT_EQ(end.exit_code, 0) << end;
+    }
+  }
+}
+
 }  // namespace

@@ -5,10 +5,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "support/await.h"
@@ -184,6 +187,29 @@ TEST_P(locked_thread, can_be_preempted_in_place) {
     stop = true;
     wg.wait();
   });
+}
+
+// Crash reporters have signal stacks of their own.
+TEST_P(locked_thread, that_ends_leaves_a_signal_stack_alone_that_is_not_of_weft) {
+  constexpr std::size_t size = 1 << 20;
+  void* const stack = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(stack, MAP_FAILED);
+  run([=] {
+    std::atomic<pid_t> thread = 0;
+    weft::wait_group wg;
+    wg.go([&] {
+      weft::lock_os_thread();
+      thread = ::gettid();
+      stack_t own = {};
+      own.ss_sp = stack;
+      own.ss_size = size;
+      EXPECT_EQ(::sigaltstack(&own, nullptr), 0);
+    });
+    wg.wait();
+    test::await([&] { return ::access(("/proc/self/task/" + std::to_string(thread)).c_str(), F_OK) != 0; });
+  });
+  EXPECT_EQ(::msync(stack, size, MS_ASYNC), 0) << "not mapped any more";
+  ::munmap(stack, size);
 }
 
 INSTANTIATE_TEST_SUITE_P(procs, locked_thread, testing::Values(1, 2, 8), testing::PrintToStringParamName());
