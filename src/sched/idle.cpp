@@ -9,6 +9,7 @@
 #include "os/affinity.h"
 #include "os/clock.h"
 #include "sched/find_work.h"
+#include "sched/netpoll.h"
 #include "sched/placement.h"
 #include "sched/preempt.h"
 #include "sched/queues.h"
@@ -157,9 +158,11 @@ void wake_processor_slow() noexcept {
       // No thread at hand. Whoever comes to sleep next, or one that the factory makes, takes an idle P itself (as the
       // spinner that is counted already).
       put_idle_processor(p);
-      const bool is_last_on_its_way = sched.starting != 0 && sched.machines >= sched.max_threads;
-      if (sched.retiring.load(std::memory_order_relaxed) != 0 || is_last_on_its_way) {
+      const bool is_last = sched.machines >= sched.max_threads;
+      const bool is_in_poller = is_last && sched.poll_until.load(std::memory_order_seq_cst) != 0;
+      if (sched.retiring.load(std::memory_order_relaxed) != 0 || (is_last && sched.starting != 0) || is_in_poller) {
         leave_word();
+        if (is_in_poller) recall_from_poller();
       } else {
         request_spinning_machine();
       }

@@ -190,6 +190,11 @@ bool poll_network(processor* p) noexcept {
   return true;
 }
 
+void recall_from_poller() noexcept {
+  sched.poller_recalled.store(true, std::memory_order_seq_cst);
+  poll::interrupt();  // it looks again
+}
+
 waited wait_for_events(machine* m, poll::events& found) noexcept {
   forget_stopped_timers();
   if (next_timer() == 0 && !poll::any_waiter()) return waited::not_at_all;
@@ -203,7 +208,7 @@ waited wait_for_events(machine* m, poll::events& found) noexcept {
   }
   poller_is_back();
   bool nearly_due = false;
-  while (found.ready.empty()) {
+  while (found.ready.empty() && !sched.poller_recalled.exchange(false, std::memory_order_seq_cst)) {
     const std::int64_t when = next_timer();
     const std::int64_t now = os::now_ns();
     if (when == 0 ? !poll::any_waiter() : when <= now) break;

@@ -39,6 +39,9 @@ void cancel_waits(poll::descriptor& d) noexcept;
 // On g0, for an M with a P: goroutines that can go on are put into the queue of its P. True if there were any.
 bool poll_network(processor* p) noexcept;
 
+// The M that waits there comes back at once, if it has not left already: where there may be no more threads, it is the one at hand.
+void recall_from_poller() noexcept;
+
 // The M that has nothing to do, and no P, and is retiring: sleeps until an event or the next timer, if there is something
 // to wait for and nobody else does (not_at_all: else). in_poller: `found` has who can go on; and a timer may be due.
 // called_away: it has not slept, because it was needed, and has a P.

@@ -99,6 +99,7 @@ struct scheduler {
   // The M in the poller does not sleep: the next timer is nearly due. It is retiring, so it comes by the lock when it is done;
   // who has left word there calls it.
   std::atomic<bool> poller_watches{false}, poller_called{false};
+  std::atomic<bool> poller_recalled{false};  // its thread is needed, and max_threads allows no other
   std::atomic<std::uint64_t> polls{0}, poll_waits{0}, poll_events{0}, poll_readied{0}, poll_by_sysmon{0};
   std::atomic<std::uint64_t> stops_in_place{0}, preempt_signals{0}, revoked_running{0}, revoked_blocked{0}, rotations{0};
   std::atomic<bool> sysmon_delivers{false};       // it may have goroutines in its hands
