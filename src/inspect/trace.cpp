@@ -50,7 +50,7 @@ void write_recording(const recording& r, output& file) {
   perfetto_encoder encoder;
   replay(r, [&](const chunk& c) {
     encoder.add(c);
-    if (encoder.out().size() >= enough_to_write) file.write(encoder.out());
+    file.write_if_enough(encoder.out());
   });
   file.write(encoder.out());
 }

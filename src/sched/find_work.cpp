@@ -57,7 +57,6 @@ void poll_network_in_turn(processor* p) noexcept {
   if (wanted || choice_at(p, p->picks.load(std::memory_order_relaxed)) % network_ticks == 0) poll_network(p);
 }
 
-
 runnable* from_ring(processor* p) noexcept { return p->ring.pop(); }
 
 runnable* from_global(processor* p) noexcept {

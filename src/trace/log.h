@@ -30,6 +30,20 @@ struct chunk {
 };
 static_assert(sizeof(chunk) == 64 * 1024);
 
+// An event and what the ones after it say about it.
+using group = std::span<const event>;
+
+// Calls use(group) for each in the chunk.
+template <class Use>
+void for_each_group(const chunk& c, Use use) {
+  for (std::uint32_t i = 0; i < c.count;) {
+    std::uint32_t end = i + 1;
+    while (end < c.count && is_detail(c.events[end])) ++end;
+    use(group(c.events + i, end - i));
+    i = end;
+  }
+}
+
 class log {
  public:
   explicit constexpr log(std::int32_t source) noexcept : source_(source) {}

@@ -32,6 +32,11 @@ void output::write(std::string& text) {
   text.clear();
 }
 
+void output::write_if_enough(std::string& text) {
+  constexpr std::size_t enough = 256 * 1024;
+  if (text.size() >= enough) write(text);
+}
+
 std::error_code output::close() {
   if (::close(std::exchange(fd_, -1)) != 0 && !error_) error_ = {errno, std::system_category()};
   return error_;

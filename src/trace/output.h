@@ -6,9 +6,6 @@
 
 namespace weft::trace {
 
-// What has been encoded is written out whenever it is at least so much.
-inline constexpr std::size_t enough_to_write = 256 * 1024;
-
 class output {
  public:
   output() = default;
@@ -20,6 +17,8 @@ class output {
   void open(const std::string& path, const char* who);
   // Writes the text and empties it. The first failure counts; what comes after it is thrown away.
   void write(std::string& text);
+  // The same if there is so much of it that it is worth it.
+  void write_if_enough(std::string& text);
   void fail(std::errc why) { error_ = std::make_error_code(why); }
   bool has_failed() const { return static_cast<bool>(error_); }
   // What went wrong since open().

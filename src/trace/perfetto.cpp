@@ -264,19 +264,17 @@ void perfetto_encoder::emit(const track_event& t) {
 }
 
 void perfetto_encoder::add(const chunk& c) {
-  for (std::uint32_t i = 0; i < c.count;) {
-    const event& e = c.events[i++];
+  for_each_group(c, [&](group g) {
     details d;
-    for (; i < c.count && is_detail(c.events[i]); ++i) {
-      const event& piece = c.events[i];
+    for (const event& piece : g.subspan(1)) {
       if (piece.kind == kind::origin) {
         d.spawned_at = piece.b;
       } else {
         append_name(d.name, piece);
       }
     }
-    add(c.source, e, d);
-  }
+    add(c.source, g.front(), d);
+  });
 }
 
 void perfetto_encoder::describe_processor(std::int32_t p) {

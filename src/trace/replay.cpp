@@ -13,19 +13,6 @@
 namespace weft::trace {
 namespace {
 
-// An event and what the ones after it say about it.
-using group = std::span<const event>;
-
-template <class Use>
-void for_each_group(const chunk& c, Use use) {
-  for (std::uint32_t i = 0; i < c.count;) {
-    std::uint32_t end = i + 1;
-    while (end < c.count && is_detail(c.events[end])) ++end;
-    if (!is_detail(c.events[i])) use(group(c.events + i, end - i));
-    i = end;
-  }
-}
-
 template <class Use>
 void for_each_group(const recording& r, Use use) {
   for (const chunk* c = r.first; c != nullptr; c = c->next) {
@@ -118,16 +105,17 @@ class replayer {
   // Whoever is alive is in the census, and whoever has ended since then has said so.
   static bool was_there(const life& l) { return l.first && l.first->kind != kind::born; }
 
-  // Its state at the beginning.
+  // Its state at the beginning; it was there.
   event found(std::uint64_t id, const life& l) const {
     event e{.when = from_, .kind = kind::found, .why = why::runnable, .a = id};
-    const bool is_census = l.first && l.first->kind == kind::found;
-    const event* const told = is_census ? &*l.first : l.last && l.last->kind == kind::stopped ? &*l.last : nullptr;
     if (ran(l)) return e;
+    const event* const told = l.first->kind == kind::found                ? &*l.first
+                              : l.last && l.last->kind == kind::stopped ? &*l.last
+                                                                          : nullptr;
     if (told != nullptr) {
       e.why = told->why;
       e.reason = told->reason;
-    } else if (l.first && l.first->kind == kind::readied) {
+    } else if (l.first->kind == kind::readied) {
       e.why = why::waiting;
     }
     return e;

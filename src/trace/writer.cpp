@@ -43,7 +43,7 @@ void write_all() {
     if (writing.file.has_failed()) return;
     try {
       encoder.add(c);
-      if (encoder.out().size() >= enough_to_write) writing.file.write(encoder.out());
+      writing.file.write_if_enough(encoder.out());
     } catch (const std::exception&) {
       writing.file.fail(std::errc::not_enough_memory);
     }
