@@ -64,6 +64,7 @@ struct processor {
   std::uint32_t look_at = 0;                         // when `picks` gets here: see sched/queues.h
   std::uint32_t short_picks = 0;                     // short yields that count as choices beside `picks`: see choice_at()
   bool went_deep = false;                            // a child was taken before older ones: see take_newest_child()
+  bool timers_put_off = false;                       // who stood in runnext went before a timer: see put_off_timers()
   std::int64_t turn_of_global = 0;                   // when the global queue had its last turn (coarse clock)
   std::uint32_t runnext_streak = 0;                  // choices in a row that came from runnext
   record_magazine* records = nullptr;                // free spawn records (sched/records.h)

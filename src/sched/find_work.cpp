@@ -1,6 +1,7 @@
-// The order of the sources: stop request, own timers, every 61st time the global queue, runnext, own ring, the global
-// queue (a fair share), the network without waiting, stealing, then under the lock what is shared once more, then the P
-// goes idle, every queue is looked at once more, and the M sleeps: one of them in the poller, until the next timer.
+// The order of the sources: stop request, own timers (but once after who stands in runnext), every 61st time the global
+// queue, runnext, own ring, the global queue (a fair share), the network without waiting, stealing, then under the lock
+// what is shared once more, then the P goes idle, every queue is looked at once more, and the M sleeps: one of them in
+// the poller, until the next timer.
 #include "sched/find_work.h"
 
 #include "base/delay.h"
@@ -36,6 +37,12 @@ void end_slice(processor* p) noexcept {
     put_last(p, r);
     wake_after_put_last();
   }
+}
+
+bool run_own_timers(processor* p, std::int64_t& now) noexcept {
+  if (!is_timer_due(p, now) || put_off_timers(p)) return false;
+  p->timers_put_off = false;
+  return run_timers(p, now);
 }
 
 runnable* from_global_on_tick(processor* p) noexcept {
@@ -199,7 +206,7 @@ runnable* find_work(machine* m) noexcept {
     if (slice_is_over) end_slice(p);
     if (p->crowded.load(std::memory_order_relaxed)) leave_crowd(p);
     std::int64_t now = 0;
-    const bool timers_ran = run_timers(p, now);
+    const bool timers_ran = run_own_timers(p, now);
     // Not before those whose time has come: it may be for them that the P was taken from the one that is next there.
     if (!timers_ran) {
       if (runnable* r = from_global_on_tick(p)) return in_new_slice(p, r);

@@ -157,7 +157,11 @@ bool look_around(processor* p, std::uint32_t picks) noexcept {
   p->picks_noted.note(picks - 1);
   if (p->crowded.load(std::memory_order_relaxed)) [[unlikely]] return true;
   const std::int64_t timer = p->timers.next_when();  // 0: there is none
-  if (timer != 0 && timer <= os::now_ns()) return true;
+  if (timer != 0 && timer <= os::now_ns()) {
+    if (!put_off_timers(p)) return true;
+    p->look_at = picks + 1;
+    return false;
+  }
   const std::uint32_t choice = choice_at(p, picks);
   if (is_turn_of_global(p, choice)) return true;
   if (choice % network_ticks == 0 && poll::any_waiter()) return true;

@@ -88,6 +88,15 @@ void put_back_newest(processor* p, runnable* r) noexcept;
 // nearly all would be. Else null. run()'s goroutine is at most the root of all trees: those that it waits for run in turn.
 [[gnu::noinline]] runnable* take_newest_child(processor* p, goroutine* parent) noexcept;
 
+// A timer is due. True: somebody stands in runnext, who runs first, and the timers have their turn at the next choice. For whom
+// they ready goes to runnext too, and who was to run at once would find itself behind everybody in the ring, with all that those
+// spawn. Once, until they had their turn: a chain through runnext does not keep them waiting, and one that runs for long
+// loses its P to a timer that is due, as ever (sysmon).
+inline bool put_off_timers(processor* p) noexcept {
+  if (p->timers_put_off || p->runnext.load(std::memory_order_relaxed) == nullptr) return false;
+  return p->timers_put_off = true;
+}
+
 // At the choices for which p->look_at was set: whether something else goes before the P's own queue. Every 61st time the global
 // queue, if it has something; a timer that is due; now and then the network; a crowded core. Says when to look again.
 [[gnu::noinline]] bool look_around(processor* p, std::uint32_t picks) noexcept;

@@ -71,11 +71,15 @@ bool stop_timer_sync(timers::timer_node& node) noexcept {
   return stopped;
 }
 
-bool run_timers(processor* p, std::int64_t& now) noexcept {
+bool is_timer_due(const processor* p, std::int64_t& now) noexcept {
   const std::int64_t when = p->timers.next_when();
   if (when == 0) return false;
   if (now == 0) now = os::now_ns();
-  if (when > now) return false;
+  return when <= now;
+}
+
+bool run_timers(processor* p, std::int64_t& now) noexcept {
+  if (!is_timer_due(p, now)) return false;
   const auto ran = p->timers.run(now).count;
   gmp::current_machine()->p->counters.timers_run.add(ran);  // a thief's, if it is one that runs them
   return ran != 0;

@@ -16,7 +16,9 @@ void start_fresh_timer(timers::timer_node& node, std::int64_t when_ns) noexcept;
 bool stop_timer(timers::timer_node& node) noexcept;
 bool stop_timer_sync(timers::timer_node& node) noexcept;
 
-// On g0: runs what is due on `p`, whoever owns it. `now` is 0 until the clock had to be read. True if something ran.
+// On g0, about `p`, whoever owns it; `now` is 0 until the clock had to be read. Whether something seems to be due; and runs what is:
+// true if something ran.
+bool is_timer_due(const processor* p, std::int64_t& now) noexcept;
 bool run_timers(processor* p, std::int64_t& now) noexcept;
 
 // The earliest deadline of all Ps, or an earlier one of a timer that was stopped; 0 if there is none.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "support/await.h"
+#include "support/one_slice.h"
 #include "support/without_preemption.h"
 
 namespace {
@@ -248,6 +250,51 @@ TEST(two_chains_in_which_each_spawns_the_next, both_go_on_on_one_p) {
         test::await([&] { return steps[0] > 100 && steps[1] > 100; });
         stop = true;
         test::await([&] { return ended[0] && ended[1]; });
+      },
+      {.procs = 1});
+}
+
+// The order in which a sleeper whose time has come, and a chain in which each spawns the next, run: "0123s4567". The P looks at
+// its timers at every fourth choice or so; `choices` says how many there are before.
+std::string order_of_sleeper_and_chain(int choices) {
+  std::string order;
+  weft::chan<int> ended(2);
+  const auto due = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
+  weft::go([&] {
+    weft::sleep_until(due);
+    order += 's';
+    ended.send(0);
+  });
+  weft::yield();
+  weft::chan<int> turns(1);
+  for (int i = 0; i < choices; ++i) {
+    weft::go([&] { turns.send(0); });
+    turns.recv();
+  }
+  while (std::chrono::steady_clock::now() <= due) continue;
+  std::function<void(char)> step = [&](char name) {
+    order += name;
+    if (name < '7') {
+      weft::go(std::ref(step), static_cast<char>(name + 1));
+    } else {
+      ended.send(0);
+    }
+  };
+  weft::go(std::ref(step), '0');
+  ended.recv();
+  ended.recv();
+  return order;
+}
+
+// Who was just spawned is about to run: it does not wait behind whom a timer readies at that moment.
+TEST(a_timer_that_is_due, lets_the_one_in_runnext_go_first_but_not_a_chain_of_them) {
+  weft::run(
+      [] {
+        for (int choices = 0; choices < 8; ++choices) {
+          const std::string order = test::in_one_slice([&] { return order_of_sleeper_and_chain(choices); });
+          EXPECT_EQ(order.front(), '0') << order;
+          EXPECT_LT(order.find('s'), order.size() - 1) << order;
+        }
       },
       {.procs = 1});
 }

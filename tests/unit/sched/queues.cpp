@@ -132,6 +132,22 @@ TEST_P(a_p, lets_the_ring_have_its_turn_in_a_long_chain_of_runnexts) {
   EXPECT_EQ(pick_all(), std::vector<int>{1}) << "the one that stood in runnext queued up";
 }
 
+TEST_P(a_p, puts_off_a_timer_that_is_due_for_the_one_in_runnext_but_not_twice) {
+  weft::timers::timer_node timer([](void*, std::uint64_t, std::int64_t) noexcept {}, nullptr);
+  weft::timers::add(p.timers, timer, 1);
+  put_next(&p, item(0));
+  EXPECT_EQ(pick(), 0);
+  put_next(&p, item(1));
+  EXPECT_EQ(pick(), -1);
+  p.timers_put_off = false;  // the slow way, once it has run timers
+  EXPECT_EQ(pick(), 1);
+  put_last(&p, item(2));
+  EXPECT_EQ(pick(), -1) << "not for those in the ring";
+  EXPECT_TRUE(weft::timers::stop(timer));
+  p.timers.forget_stopped();
+  EXPECT_EQ(pick_all(), std::vector<int>{2});
+}
+
 // ---- the global queue -----------------------------------------------------------------------------------------------
 
 TEST_P(a_p, looks_at_the_global_queue_every_61st_time) {
