@@ -106,6 +106,7 @@ struct processor {
   std::uint32_t seen_picks = 0;
   std::int64_t seen_when = 0;
   bool asked = false;            // to give way, in this slice
+  std::int64_t taken_when = 0;   // from a goroutine that did not give way, for the last time
   std::int64_t seen_cpu = 0;     // of its thread, at the last such look; 0: there was none
   std::int64_t next_look = 0;    // into the slice: whether it sleeps in the kernel
   std::uint32_t vain_looks = 0;  // in a row: it did not

@@ -72,6 +72,10 @@ bool take_this_idle_processor(processor* p) noexcept WEFT_REQUIRES(sched.lock);
 void acquire(machine* m, processor* p) noexcept;
 
 void become_spinning(machine* m) noexcept;
+// Whether somebody looks for work, or will for certain: what the factory owes may wait for what a stopped goroutine holds.
+inline bool somebody_spins() noexcept {
+  return sched.spinning.load(std::memory_order_relaxed) > sched.owed_spinners.load(std::memory_order_relaxed);
+}
 // It is no spinner any more. Whoever relied on it must be looked after by the caller.
 void end_spinning(machine* m) noexcept;
 // A spinner found work. If it was the last one, somebody else must look from now on.

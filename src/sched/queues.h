@@ -41,6 +41,12 @@ std::uint64_t put_global(runnable* r) noexcept;
 // Under the lock: the count that everybody looks at, after a change to the global queue or the list of the stopped.
 void global_size_changed() noexcept WEFT_REQUIRES(sched.lock);
 
+// Whether somebody stands in the global queue who is not stopped in place.
+inline bool any_in_global() noexcept {
+  const auto stopped = static_cast<std::size_t>(sched.stopped_in_place.load(std::memory_order_relaxed));
+  return sched.global_size.load(std::memory_order_relaxed) > stopped;
+}
+
 // A goroutine stopped in place queues up, behind all that are in the global queue now.
 void put_stopped(goroutine* g) noexcept WEFT_REQUIRES(sched.lock);
 // The first of them, whoever else waits; null if there is none.

@@ -13,6 +13,7 @@
 #include "sched/queues.h"
 #include "sched/revoke.h"
 #include "sched/schedtrace.h"
+#include "sched/slices.h"
 #include "sched/stack.h"
 #include "sched/syscall.h"
 #include "sched/threads.h"
@@ -31,9 +32,6 @@ constexpr std::int64_t longest_idle_nap = 1'000'000;
 constexpr std::int64_t poll_every = 10'000'000;
 constexpr std::int64_t busy_nap = 1'000'000;     // at most, while all Ps are busy and timers or goroutines wait
 constexpr std::int64_t patient_nap = 2'500'000;      // the same where neither timers nor sockets are waited for
-constexpr std::int64_t grace = 100'000;          // between asking a goroutine to give way and taking its P
-constexpr std::int64_t first_look = 1'000'000;   // after so much of a slice: does it sleep in the kernel?
-constexpr std::uint32_t vain_looks_before_patience = 8;
 constexpr std::int64_t patience = 20'000'000;    // with the factory, before the last spare M is used
 constexpr std::int64_t starving_is_noticed = 1'000'000'000;  // that nothing is chosen, for want of threads
 constexpr std::int64_t starving_is_fatal = 30'000'000'000;  // where those that have the threads compute, and may come to an end
@@ -56,10 +54,8 @@ struct watch {
   bool poller_missing = false;   // at the last look, with an idle P
   bool poller_deserted = false;  // and nobody had been there since the look before
   int idle_naps = 0;             // in a row
-  std::uint64_t socket_polls = 0;       // how often somebody had polled at the last look at sockets
-  std::int64_t socket_ready_since = 0;  // one is ready, all Ps are busy, and nobody polls, or who waited for it is in the global queue; 0: not so
-  processor* serves_socket = nullptr;   // who has run for the longest then
-  std::int64_t next_event = 0;   // when a slice ends, or a goroutine that was asked to give way has had its grace
+  slices running;                // who runs, and when to look at them again
+  std::int64_t next_event = 0;
   std::int64_t looked_at_threads = 0;
   std::uint64_t starving_choices = 0; // of all Ps when somebody began to wait in vain for want of threads,
   std::int64_t starving_since = 0;    // when that was, 0: nobody does,
@@ -99,174 +95,6 @@ bool retake(processor* p, goroutine* g, std::int64_t now) noexcept {
   }
   finish_hand_off(woken);
   return true;
-}
-
-// A goroutine computes on and on without a call into weft, and those behind it wait although the other Ps, busy with
-// their own, never come to steal: they go to the global queue, where everybody looks.
-void redistribute(processor* p) noexcept {
-  std::size_t moved = 0;
-  {
-    base::lock_guard guard(sched.lock);
-    // An only P is taken from without locked instructions, and it has nobody to give to.
-    if (sched.procs.load(std::memory_order_acquire) == 1 || sched.stopping.load(std::memory_order_relaxed)) return;
-    runnable* batch[processor::ring_size / 2];
-    while (const std::uint32_t n = p->ring.grab_half(batch)) {
-      for (std::uint32_t i = 0; i < n; ++i) sched.global.push(batch[i]);
-      moved += n;
-    }
-    if (runnable* next = p->runnext.exchange(nullptr, std::memory_order_acq_rel)) {
-      sched.global.push(next);
-      ++moved;
-    }
-    global_size_changed();
-  }
-  sched.redistributed.fetch_add(moved, std::memory_order_relaxed);
-  if (moved != 0) wake_processor();
-}
-
-// Whether somebody looks for work, or will for certain: what the factory owes may wait for what a stopped goroutine holds.
-bool somebody_spins() noexcept {
-  return sched.spinning.load(std::memory_order_relaxed) > sched.owed_spinners.load(std::memory_order_relaxed);
-}
-
-// Whether goroutines wait that nobody but the one that runs on this P can make room for.
-bool others_wait(const processor* p) noexcept {
-  if (sched.idle_ps.load(std::memory_order_relaxed) != 0 || somebody_spins()) return false;
-  return p->has_work() || sched.global_size.load(std::memory_order_relaxed) != 0;
-}
-
-bool is_for_socket(const watch& w, const processor* p) noexcept { return w.socket_ready_since != 0 && w.serves_socket == p; }
-
-// When this goroutine's time is up: at the end of its slice, or, if a timer of its P is due or it is to make room for who waits
-// for a socket, before that.
-std::int64_t end_of_slice(const watch& w, const processor* p) noexcept {
-  std::int64_t end = p->seen_when + current_slice();
-  if (sched.idle_ps.load(std::memory_order_relaxed) != 0) return end;
-  const std::int64_t least = p->seen_when + preemption.due_slice_ns;
-  const std::int64_t due = p->timers.next_when();
-  if (due != 0) end = std::min(end, std::max(due, least));
-  if (is_for_socket(w, p)) end = std::min(end, std::max(w.socket_ready_since, least));
-  return end;
-}
-
-bool any_in_global() noexcept {
-  const auto stopped = static_cast<std::size_t>(sched.stopped_in_place.load(std::memory_order_relaxed));
-  return sched.global_size.load(std::memory_order_relaxed) > stopped;
-}
-
-// Whether somebody whom the poller has put into the global queue stands there still.
-bool is_left_in_global() noexcept {
-  const std::uint64_t ticket = sched.socket_ticket.load(std::memory_order_relaxed);
-  if (ticket == 0 || !any_in_global()) return false;
-  base::lock_guard guard(sched.lock);
-  return sched.global.popped() < ticket;
-}
-
-// Whether somebody could go on since its socket is ready, if there were a P, or if somebody came to look at the network.
-bool is_socket_left(watch& w) noexcept {
-  const std::uint64_t polls = sched.polls.load(std::memory_order_relaxed);
-  const bool came = std::exchange(w.socket_polls, polls) != polls;
-  const bool nobody_free = sched.idle_ps.load(std::memory_order_relaxed) == 0 && !somebody_spins();
-  if (!nobody_free) return false;
-  return is_left_in_global() || (!came && poll::any_waiter() && poll::any_event());
-}
-
-// Who runs for the longest makes room.
-void watch_sockets(watch& w) noexcept {
-  if (!is_socket_left(w)) {
-    w.socket_ready_since = 0;
-    return;
-  }
-  if (w.socket_ready_since == 0) w.socket_ready_since = os::now_ns();
-  w.serves_socket = nullptr;
-  const int procs = sched.procs.load(std::memory_order_acquire);
-  for (int i = 0; i < procs; ++i) {
-    processor* p = processor_at(i);
-    if (p->state.load(std::memory_order_relaxed) != processor_state::running) continue;
-    if (w.serves_socket == nullptr || p->seen_when < w.serves_socket->seen_when) w.serves_socket = p;
-  }
-}
-
-// Timers or sockets are waited for; who only waits for the end of a slice need not know it to the millisecond.
-bool is_hasty() noexcept { return next_timer() != 0 || poll::any_waiter(); }
-
-bool may_preempt() noexcept { return !preemption.off && can_revoke(); }
-
-bool take_processor(processor* p, std::uint32_t tick, bool asleep, bool urgent) noexcept {
-  if (!preempt(p, tick, asleep, urgent)) return false;
-  (asleep ? sched.revoked_blocked : sched.revoked_running).fetch_add(1, std::memory_order_relaxed);
-  return true;
-}
-
-// Asks the goroutine to give way; if it has not, takes its P. A goroutine that nobody waits for only begins a new slice, as
-// far as it shares this one through runnext.
-void end_slice(watch& w, processor* p, std::uint32_t tick, std::int64_t now) noexcept {
-  if (is_for_socket(w, p)) p->poll_first.store(true, std::memory_order_relaxed);
-  if (!p->asked) {
-    p->asked = true;
-    p->attention.store(true, std::memory_order_relaxed);
-    sched.slices_ended.fetch_add(1, std::memory_order_relaxed);
-    w.next_event = std::min(w.next_event, now + grace);
-    return;
-  }
-  const std::int64_t due = p->timers.next_when();
-  if (!others_wait(p) && (due == 0 || due > now) && !is_for_socket(w, p)) return;
-  if (may_preempt()) {
-    const bool taken = take_processor(p, tick, sleeps_in_kernel(p), now - end_of_slice(w, p) > patience);
-    // If not, it may be in the middle of a call. And the slice that begins now must be noticed early if it may be cut short.
-    if (!taken || is_hasty()) w.next_event = std::min(w.next_event, now + 2 * grace);
-  } else if (now - p->seen_when >= 2 * preemption.slice_ns) {
-    p->seen_when = now;
-    redistribute(p);
-  }
-}
-
-// Whether the P's thread has used its core since the last time that this was asked in its slice. (It costs a twentieth of a
-// look into /proc.)
-bool has_run_since(processor* p) noexcept {
-  const machine* m = p->owner.load(std::memory_order_acquire);
-  if (m == nullptr) return true;
-  const std::int64_t used = os::thread_cpu_ns(m->tid);
-  const std::int64_t before = std::exchange(p->seen_cpu, used);
-  return before != 0 && used - before > first_look / 10;
-}
-
-// A goroutine that others wait for, and that sleeps in the kernel in a call that nobody declared, loses its P at once. It is
-// looked at after 1 and 4 milliseconds of a slice; where that has been in vain some times, after 4 only.
-void look_for_sleeper(watch& w, processor* p, std::uint32_t tick, std::int64_t now) noexcept {
-  if (!may_preempt() || !others_wait(p)) return;
-  const std::int64_t ran = now - p->seen_when;
-  if (ran < p->next_look) {
-    w.next_event = std::min(w.next_event, p->seen_when + p->next_look);
-    return;
-  }
-  p->next_look *= 4;
-  const bool asleep = !has_run_since(p) && sleeps_in_kernel(p);
-  p->vain_looks = asleep ? 0 : p->vain_looks + 1;
-  if (asleep) take_processor(p, tick, true, false);
-}
-
-void watch_slices(watch& w, std::int64_t now) noexcept {
-  const int procs = sched.procs.load(std::memory_order_acquire);
-  for (int i = 0; i < procs; ++i) {
-    processor* p = processor_at(i);
-    const std::uint32_t tick = p->slices();
-    if (tick != p->seen_tick || p->state.load(std::memory_order_relaxed) != processor_state::running) {
-      p->seen_tick = tick;
-      p->seen_when = now;
-      p->asked = false;
-      p->next_look = p->vain_looks < vain_looks_before_patience ? first_look : 4 * first_look;
-      p->seen_cpu = 0;
-    }
-    if (p->state.load(std::memory_order_relaxed) != processor_state::running) continue;
-    const std::int64_t end = end_of_slice(w, p);
-    if (now >= end) {
-      end_slice(w, p, tick, now);
-    } else {
-      w.next_event = std::min(w.next_event, end);
-    }
-    look_for_sleeper(w, p, tick, now);
-  }
 }
 
 void watch_loose(watch& w, std::int64_t now) noexcept {
@@ -492,6 +320,7 @@ void wake_sysmon() noexcept {
 }
 
 void sysmon_loop() noexcept {
+  const os::punctual always;
   watch w;
   for (;;) {
     os::sleep_thread_ns(next_nap(w));
@@ -510,9 +339,7 @@ void sysmon_loop() noexcept {
       if (w.quiet % 64 == 63 && everything_idle() && may_be_deadlocked()) request_deadlock_check();  // it never sleeps
     }
     const bool retook = retake_from_calls(now);
-    w.next_event = now + longest_nap;
-    watch_sockets(w);
-    watch_slices(w, now);
+    w.next_event = w.running.watch(now);
     watch_loose(w, now);
     rescue(w);
     watch_poller(w, now);

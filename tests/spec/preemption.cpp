@@ -340,4 +340,27 @@ TEST(preemption, a_ready_socket_does_not_wait_for_the_end_of_a_slice) {
   EXPECT_EQ(end.out, "read\n") << end;
 }
 
+// The first one is late by 900 ms; the others are as long as half of dueslice has passed since somebody was stopped.
+const test::scenario naps_beside_a_spinner("naps_beside_a_spinner", [] {
+  weft::run(
+      [] {
+        std::atomic<bool> stop{false};
+        weft::wait_group wg;
+        wg.go([&] { spin_until(stop); });
+        for (int nap = 0; nap < 3; ++nap) {
+          const auto due = std::chrono::steady_clock::now() + 1100ms;
+          weft::sleep_until(due);
+          const auto late = std::chrono::steady_clock::now() - due;
+          if (nap > 0) std::printf(late < 600ms ? "in time\n" : "late\n");
+        }
+        stop = true;
+        wg.wait();
+      },
+      {.procs = 1});
+});
+TEST(preemption, a_timer_waits_for_dueslice_only_if_nobody_had_to_be_stopped_lately) {
+  const auto end = naps_beside_a_spinner.run({{"WEFTDEBUG", "slice=1000000,dueslice=2000"}});
+  EXPECT_EQ(end.out, "in time\nin time\n") << end;
+}
+
 }  // namespace
