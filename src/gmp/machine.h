@@ -30,6 +30,7 @@
 #include "gmp/hauls.h"
 #include "os/affinity.h"
 #include "os/machine_state.h"
+#include "os/quick_clock.h"
 
 namespace weft::gmp {
 
@@ -69,6 +70,7 @@ struct alignas(64) machine {
   std::int64_t works_since = 0;           // when it last found something to do (sched/thrift.h)
   gmp::hauls hauls;                       // what it was worth
   std::atomic<std::int32_t> last_p{0};    // the id of the P that it has or had: for the goroutine, in no section
+  os::quick_clock clock;                  // what deadlines are counted from
   void* signal_stack = nullptr;           // that weft has made for its thread
   void* spare_block = nullptr;            // of a timer that is gone (time/func_timer.cpp)
   bool back_for_timer = false;  // from the poller, as a spinner

@@ -3,6 +3,8 @@
 #include <weft/detail/park.h>
 #include <weft/go.h>
 
+#include "gmp/current.h"
+#include "gmp/machine.h"
 #include "sched/parker.h"
 
 namespace weft::detail {
@@ -14,6 +16,13 @@ void park_until(std::int64_t deadline_ns) {
 }
 
 }  // namespace
+
+// The clock is the thread's: a goroutine stays on it between the two lines, and who is stopped in place keeps it.
+std::int64_t deadline_after_ns(std::int64_t ns) noexcept {
+  gmp::machine* m = gmp::current_machine();
+  const std::int64_t now = m != nullptr ? m->clock.now_or_later() : now_ns();
+  return ns > no_deadline - now ? no_deadline : now + ns;
+}
 
 // One look at the clock: it is a good part of what a sleep costs.
 void sleep_for_ns(std::int64_t ns) { return ns > 0 ? park_until(deadline_after_ns(ns)) : yield(); }

@@ -30,10 +30,8 @@ inline std::int64_t steady_now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-inline std::int64_t deadline_after_ns(std::int64_t ns) {
-  const std::int64_t now = steady_now_ns();
-  return ns > no_deadline - now ? no_deadline : now + ns;
-}
+// So long from now; never before that, and after it by two microseconds at most.
+std::int64_t deadline_after_ns(std::int64_t ns) noexcept;
 
 template <class Rep, class Period>
 std::int64_t deadline_after(const std::chrono::duration<Rep, Period>& d) {
