@@ -5,7 +5,10 @@
 #include <ctime>
 
 #include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "arch/system_call.h"
 
 namespace weft::io {
 namespace {
@@ -48,10 +51,13 @@ inline long result(long n) noexcept { return n >= 0 ? n : -errno; }
   return result(::pwrite(fd, from, size, static_cast<off_t>(offset)));
 }
 
-[[gnu::noinline]] long call_recv(int fd, void* to, std::size_t size) noexcept { return result(::recv(fd, to, size, 0)); }
+[[gnu::noinline]] long call_recv(int fd, void* to, std::size_t size) noexcept {
+  return arch::system_call([&] { return ::recv(fd, to, size, 0); }, SYS_recvfrom, fd, arch::as_argument(to), static_cast<long>(size), 0);
+}
 
 [[gnu::noinline]] long call_send(int fd, const void* from, std::size_t size) noexcept {
-  return result(::send(fd, from, size, MSG_NOSIGNAL));
+  return arch::system_call([&] { return ::send(fd, from, size, MSG_NOSIGNAL); }, SYS_sendto, fd, arch::as_argument(from),
+                           static_cast<long>(size), MSG_NOSIGNAL);
 }
 
 [[gnu::noinline]] long call_sendmsg(int fd, const iovec* parts, std::size_t count) noexcept {

@@ -3,6 +3,8 @@
 #include "base/delay.h"
 #include "base/fatal.h"
 #include "base/lock.h"
+#include "gmp/current.h"
+#include "gmp/machine.h"
 #include "os/memory.h"
 
 namespace weft::poll {
@@ -16,7 +18,36 @@ struct descriptor_pool {
 };
 constinit descriptor_pool pool;
 
-alignas(64) constinit std::atomic<std::int64_t> waiters{0};
+// How many waits have begun and ended, counted apart by each P: one count for all would be a cache line that every wait of every
+// P fetches from the others. A wait may end on another P than it began on.
+struct alignas(64) tally {
+  std::atomic<std::uint64_t> begun{0}, ended{0};
+};
+constexpr std::uint32_t most_tallies = 64;
+constinit tally tallies[most_tallies];
+constinit std::atomic<std::uint32_t> tallies_used{1};  // the first is that of threads without a P
+
+// In no section: the goroutine's P may change any moment, and then it counts in the place of another, which does no harm.
+tally& own_tally() noexcept {
+  const gmp::machine* m = gmp::current_machine();
+  if (m == nullptr) return tallies[0];
+  const std::uint32_t i = 1 + static_cast<std::uint32_t>(m->last_p.load(std::memory_order_relaxed)) % (most_tallies - 1);
+  std::uint32_t used = tallies_used.load(std::memory_order_relaxed);
+  while (used <= i && !tallies_used.compare_exchange_weak(used, i + 1, std::memory_order_seq_cst)) {
+  }
+  return tallies[i];
+}
+
+void count_begun() noexcept { own_tally().begun.fetch_add(1, std::memory_order_seq_cst); }  // [poll.count]
+void count_ended() noexcept { own_tally().ended.fetch_add(1, std::memory_order_seq_cst); }
+
+template <std::atomic<std::uint64_t> tally::* Which>
+std::uint64_t sum() noexcept {
+  const std::uint32_t used = tallies_used.load(std::memory_order_seq_cst);
+  std::uint64_t n = 0;
+  for (std::uint32_t i = 0; i < used; ++i) n += (tallies[i].*Which).load(std::memory_order_seq_cst);
+  return n;
+}
 
 void add_chunk() noexcept WEFT_REQUIRES(pool.lock) {
   auto* memory = static_cast<std::byte*>(os::map_memory(chunk_bytes));
@@ -29,12 +60,17 @@ void add_chunk() noexcept WEFT_REQUIRES(pool.lock) {
 
 }  // namespace
 
-bool any_waiter() noexcept { return waiters.load(std::memory_order_seq_cst) > 0; }  // [poll.count]
+// [poll.count] Those that have ended first: of each of these, the beginning is found then. So the difference is never too low.
+std::uint64_t waiter_count() noexcept {
+  const std::uint64_t ended = sum<&tally::ended>();
+  base::delay();
+  return sum<&tally::begun>() - ended;
+}
 
-std::uint64_t waiter_count() noexcept { return static_cast<std::uint64_t>(waiters.load(std::memory_order_acquire)); }
+bool any_waiter() noexcept { return waiter_count() != 0; }
 
 announced slot::announce(waiter& w) noexcept {
-  waiters.fetch_add(1, std::memory_order_seq_cst);  // [poll.count] before it can be taken, so that the count is never too low
+  count_begun();  // before it can be taken, so that the count is never too low
   for (std::uintptr_t state = idle;;) {
     base::delay();
     if (state == idle) {
@@ -46,7 +82,7 @@ announced slot::announce(waiter& w) noexcept {
     }
     if (state != ready && state != closed) base::fatal("two goroutines wait in one slot of a poll descriptor");
     if (state == closed || word_.compare_exchange_weak(state, idle, std::memory_order_acq_rel, std::memory_order_acquire)) {
-      waiters.fetch_sub(1, std::memory_order_relaxed);
+      count_ended();
       return state == closed ? announced::closed : announced::ready;
     }
   }
@@ -56,8 +92,13 @@ bool slot::withdraw(waiter& w) noexcept {
   auto expected = reinterpret_cast<std::uintptr_t>(&w);
   base::delay();
   if (!word_.compare_exchange_strong(expected, idle, std::memory_order_acq_rel, std::memory_order_acquire)) return false;
-  waiters.fetch_sub(1, std::memory_order_relaxed);
+  count_ended();
   return true;
+}
+
+waiter* slot::likely_waiter() const noexcept {
+  const std::uintptr_t state = word_.load(std::memory_order_relaxed);
+  return state > closed ? reinterpret_cast<waiter*>(state) : nullptr;
 }
 
 waiter* slot::take(bool leave_ready) noexcept {
@@ -71,7 +112,7 @@ waiter* slot::take(bool leave_ready) noexcept {
       continue;
     }
     if (vacant) return nullptr;
-    waiters.fetch_sub(1, std::memory_order_relaxed);
+    count_ended();
     return reinterpret_cast<waiter*>(state);
   }
 }
@@ -84,7 +125,7 @@ waiter* slot::close() noexcept {
   base::delay();
   const std::uintptr_t state = word_.exchange(closed, std::memory_order_acq_rel);  // [slot.waiter], [slot.closed]
   if (state == idle || state == ready || state == closed) return nullptr;
-  waiters.fetch_sub(1, std::memory_order_relaxed);
+  count_ended();
   return reinterpret_cast<waiter*>(state);
 }
 

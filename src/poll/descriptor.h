@@ -55,6 +55,8 @@ class ready_list {
     ++size_;
   }
 
+  const waiter* first() const noexcept { return first_; }
+
   waiter* pop() noexcept {
     waiter* w = first_;
     if (w == nullptr) return nullptr;
@@ -84,6 +86,12 @@ class slot {
   waiter* notify() noexcept;
   waiter* nudge() noexcept;
   waiter* close() noexcept;
+
+  // Who has seen an event, and that this holds after it, need not notify: whoever uses it up tries its call after that.
+  bool is_ready() const noexcept { return word_.load(std::memory_order_seq_cst) == ready; }
+
+  // Not to be touched: it may be gone. For who wants its cache lines to be there by the time he takes it.
+  waiter* likely_waiter() const noexcept;
 
   bool is_closed() const noexcept { return word_.load(std::memory_order_acquire) == closed; }  // [slot.closed]
 
@@ -121,6 +129,6 @@ void put_descriptor(descriptor* d) noexcept;
 // [poll.count] seq_cst: a waiter that comes from a plain thread counts itself and then looks whether somebody polls; an M
 // that does not poll says so and then looks at the count.
 bool any_waiter() noexcept;
-std::uint64_t waiter_count() noexcept;  // acquire: what whoever is counted did before, has happened
+std::uint64_t waiter_count() noexcept;  // what whoever is counted did before, has happened
 
 }  // namespace weft::poll

@@ -11,7 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/system_call.h"
 #include "base/fatal.h"
+#include "base/prefetch.h"
 #include "os/clock.h"
 
 namespace weft::poll {
@@ -62,6 +64,16 @@ int sleep_punctually(epoll_event* events, int capacity, std::int64_t deadline_ns
   return n;
 }
 
+// Without waiting.
+int events_now(epoll_event* events, int capacity) noexcept {
+#if defined(SYS_epoll_wait)
+  return static_cast<int>(arch::system_call([&] { return ::epoll_wait(epoll_fd, events, capacity, 0); }, SYS_epoll_wait, epoll_fd,
+                                            arch::as_argument(events), capacity, 0));
+#else
+  return ::epoll_wait(epoll_fd, events, capacity, 0);
+#endif
+}
+
 // What an event carries: the descriptor in the lower 48 bits, 16 bits of its tag above. 0 is the interrupt.
 constexpr int pointer_bits = 48;
 
@@ -69,8 +81,12 @@ std::uint64_t pack(const descriptor& d) noexcept {
   return reinterpret_cast<std::uint64_t>(&d) | std::uint64_t{d.tag.load(std::memory_order_relaxed)} << pointer_bits;
 }
 
+descriptor* address(std::uint64_t data) noexcept {
+  return reinterpret_cast<descriptor*>(data & ((std::uint64_t{1} << pointer_bits) - 1));
+}
+
 descriptor* unpack(std::uint64_t data) noexcept {
-  auto* d = reinterpret_cast<descriptor*>(data & ((std::uint64_t{1} << pointer_bits) - 1));
+  descriptor* d = address(data);
   return pack(*d) == data ? d : nullptr;  // else it was closed meanwhile, and serves another
 }
 
@@ -84,14 +100,31 @@ bool sort(const epoll_event& event, events& found) noexcept {
   ++found.seen;
   descriptor* d = unpack(event.data.u64);
   if (d == nullptr) return false;
-  if ((event.events & exceptional_events) != 0) d->exceptional.store(true, std::memory_order_relaxed);
+  const bool exceptional = (event.events & exceptional_events) != 0;
+  if (exceptional) d->exceptional.store(true, std::memory_order_relaxed);
   if ((event.events & reading_events) != 0) found.ready.add(d->slots[reading].notify());
-  if ((event.events & writing_events) != 0) found.ready.add(d->slots[writing].notify());
+  // An event says all that holds, and mostly it is news for the reader only.
+  if ((event.events & writing_events) == 0 || (!exceptional && d->slots[writing].is_ready())) return false;
+  found.ready.add(d->slots[writing].notify());
   return false;
+}
+
+// Descriptors, and those who wait at them, are cold: their cache misses overlap this way.
+void warm_up(const epoll_event* list, int n) noexcept {
+  for (int i = 0; i < n; ++i) base::prefetch_to_write(address(list[i].data.u64));
+  for (int i = 0; i < n; ++i) {
+    const descriptor* d = address(list[i].data.u64);
+    const waiter* w = d != nullptr ? d->slots[reading].likely_waiter() : nullptr;
+    if (w == nullptr) continue;
+    // It lies between the frames in which its goroutine will go on.
+    const auto* at = reinterpret_cast<const std::byte*>(w);
+    for (int line = -1; line <= 1; ++line) base::prefetch_to_write(at + line * 64);
+  }
 }
 
 bool sort_all(const epoll_event* list, int n, events& found) noexcept {
   bool interrupt = false;
+  if (n > 1) warm_up(list, n);
   for (int i = 0; i < n; ++i) interrupt |= sort(list[i], found);
   return interrupt;
 }
@@ -121,7 +154,7 @@ void unwatch(int fd) noexcept {
 void poll(events& found) noexcept {
   epoll_event list[batch];
   // An interrupt is not ours: it is for the thread that waits, and stays there for it.
-  sort_all(list, ::epoll_wait(epoll_fd, list, batch, 0), found);
+  sort_all(list, events_now(list, batch), found);
 }
 
 void wait_until(std::int64_t deadline_ns, events& found) noexcept {

@@ -70,6 +70,7 @@ void count(const poll::events& found) noexcept {
 }
 
 void ready_here(poll::ready_list& list, processor* p) noexcept {
+  for (const poll::waiter* w = list.first(); w != nullptr; w = w->next) static_cast<const io_waiter*>(w)->parker.expect_take();
   goroutine* first = next_goroutine(list, p);
   if (first == nullptr) return;
   std::uint32_t n = 1;

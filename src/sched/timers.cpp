@@ -81,8 +81,17 @@ bool is_timer_due(const processor* p, std::int64_t& now) noexcept {
 bool run_timers(processor* p, std::int64_t& now) noexcept {
   if (!is_timer_due(p, now)) return false;
   const auto ran = p->timers.run(now).count;
-  gmp::current_machine()->p->counters.timers_run.add(ran);  // a thief's, if it is one that runs them
+  p->counters.timers_run.add(ran);
   return ran != 0;
+}
+
+bool steal_timers(processor* thief, processor* victim, std::int64_t& now) noexcept {
+  if (!is_timer_due(victim, now)) return false;
+  const auto ran = victim->timers.run_if_free(now).count;
+  if (ran == 0) return false;
+  thief->counters.timers_run.add(ran);
+  thief->counters.timers_stolen.bump();
+  return true;
 }
 
 std::int64_t next_timer() noexcept {

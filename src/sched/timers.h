@@ -20,6 +20,8 @@ bool stop_timer_sync(timers::timer_node& node) noexcept;
 // true if something ran.
 bool is_timer_due(const processor* p, std::int64_t& now) noexcept;
 bool run_timers(processor* p, std::int64_t& now) noexcept;
+// The same for a thief, who does not wait for those who are at the timers.
+bool steal_timers(processor* thief, processor* victim, std::int64_t& now) noexcept;
 
 // The earliest deadline of all Ps, or an earlier one of a timer that was stopped; 0 if there is none.
 std::int64_t next_timer() noexcept;

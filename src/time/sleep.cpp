@@ -17,10 +17,12 @@ void park_until(std::int64_t deadline_ns) {
 
 }  // namespace
 
-// The clock is the thread's: a goroutine stays on it between the two lines, and who is stopped in place keeps it.
+// What is not to wait, or hardly, is not to wait for the quick clock's microseconds either. That clock is the thread's: a goroutine
+// stays on it between the two lines, and who is stopped in place keeps it.
 std::int64_t deadline_after_ns(std::int64_t ns) noexcept {
+  constexpr std::int64_t long_enough = 100'000;
   gmp::machine* m = gmp::current_machine();
-  const std::int64_t now = m != nullptr ? m->clock.now_or_later() : now_ns();
+  const std::int64_t now = m != nullptr && ns >= long_enough ? m->clock.now_or_later() : now_ns();
   return ns > no_deadline - now ? no_deadline : now + ns;
 }
 

@@ -200,10 +200,21 @@ bool heap::is_calling(const timer_node& node) const noexcept {
 // ---- running -------------------------------------------------------------------------------------------------------
 
 ran heap::run(std::int64_t now, std::uint32_t max) noexcept {
-  const std::int64_t first = next_when();
-  if (first == 0 || first > now) return {first, 0};
-
+  std::int64_t first;
+  if (!is_due(now, first)) return {first, 0};
   base::lock_guard guard(lock_);
+  return run_locked(now, max);
+}
+
+ran heap::run_if_free(std::int64_t now) noexcept {
+  std::int64_t first;
+  if (!is_due(now, first) || !lock_.try_lock()) return {first, 0};
+  const ran result = run_locked(now, std::numeric_limits<std::uint32_t>::max());
+  lock_.unlock();
+  return result;
+}
+
+ran heap::run_locked(std::int64_t now, std::uint32_t max) noexcept {
   batch b;
   b.next = calls_;
   calls_ = &b;

@@ -62,6 +62,9 @@ class heap {
   // beginning: a callback that makes its timer due again at once does not keep run() from returning.
   ran run(std::int64_t now, std::uint32_t max = std::numeric_limits<std::uint32_t>::max()) noexcept;
 
+  // As run(), for a thief: nothing if somebody else is at the heap right now, who is likely to run them or to set another.
+  ran run_if_free(std::int64_t now) noexcept;
+
   // The earliest deadline, or that of an earlier timer which was stopped; 0 if there is none. Without the lock: at most one
   // change old.
   std::int64_t next_when() const noexcept { return next_when_.load(std::memory_order_seq_cst); }  // [timer.next]
@@ -115,6 +118,12 @@ class heap {
     std::int64_t when, period;
     std::uint64_t seq;
   };
+
+  ran run_locked(std::int64_t now, std::uint32_t max) noexcept WEFT_REQUIRES(lock_);
+  bool is_due(std::int64_t now, std::int64_t& first) const noexcept {
+    first = next_when();
+    return first != 0 && first <= now;
+  }
 
   static heap* lock_home(timer_node& node) noexcept;
   static armed arm(heap* wanted, timer_node& node, const deadline& d) noexcept;

@@ -30,7 +30,7 @@ inline std::int64_t steady_now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// So long from now; never before that, and after it by two microseconds at most.
+// So long from now; never before that, and after it by two microseconds at most, if it is long (else not at all).
 std::int64_t deadline_after_ns(std::int64_t ns) noexcept;
 
 template <class Rep, class Period>
