@@ -11,7 +11,7 @@ enum class lock_rank : std::uint8_t {
   poll,       // a poll descriptor
   sched,      // global queue, idle lists, thread requests
   stacks,     // the shared pools of free stacks
-  records,    // the shared pool of spawn records
+  blocks,     // the shared pools of spawn records and timers
   memory,     // arenas
   trace,      // the log of those without a P
   leaf,       // nothing is taken under it

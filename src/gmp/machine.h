@@ -35,6 +35,7 @@
 namespace weft::gmp {
 
 struct processor;
+struct timer_block;
 
 // What must happen once the goroutine that was switched away from is off its stack. Runs on the same thread, first
 // thing on the other stack.
@@ -72,7 +73,7 @@ struct alignas(64) machine {
   std::atomic<std::int32_t> last_p{0};    // the id of the P that it has or had: for the goroutine, in no section
   os::quick_clock clock;                  // what deadlines are counted from
   void* signal_stack = nullptr;           // that weft has made for its thread
-  void* spare_block = nullptr;            // of a timer that is gone (time/func_timer.cpp)
+  timer_block* spare_block = nullptr;     // of a timer that is gone (time/func_timer.cpp)
   bool back_for_timer = false;  // from the poller, as a spinner
   base::peekable_value<bool> spinning{false};
   bool retiring = false;        // counted in sched.retiring

@@ -18,6 +18,7 @@
 #include "base/peekable.h"
 #include "base/widened.h"
 #include "gmp/goroutine.h"
+#include "gmp/magazine.h"
 #include "gmp/run_queue.h"
 #include "timer/heap.h"
 #include "trace/log.h"
@@ -25,7 +26,7 @@
 namespace weft::gmp {
 
 struct machine;
-struct record_magazine;
+struct timer_block;
 
 enum class processor_state : std::uint32_t { idle, running, stopped, dead };
 
@@ -67,8 +68,8 @@ struct processor {
   bool timers_put_off = false;                       // who stood in runnext went before a timer: see put_off_timers()
   std::int64_t turn_of_global = 0;                   // when the global queue had its last turn (coarse clock)
   std::uint32_t runnext_streak = 0;                  // choices in a row that came from runnext
-  record_magazine* records = nullptr;                // free spawn records (sched/records.h)
-  record_magazine* other_records = nullptr;
+  magazines<detail::record> records;                 // free spawn records (sched/records.h)
+  magazines<timer_block> timer_blocks;               // free timers with a function (sched/timer_blocks.h)
   std::uint32_t stack_count = 0;
   goroutine* stacks[stack_cache_size] = {};          // dead goroutines, stacks warm
   std::uint32_t long_calls = 0;                      // score: blocking calls here tend to be long

@@ -11,6 +11,7 @@
 #include "sched/idle.h"
 #include "sched/queues.h"
 #include "sched/records.h"
+#include "sched/timer_blocks.h"
 #include "sched/revoke.h"
 #include "sched/stack.h"
 #include "sched/steal.h"
@@ -165,7 +166,8 @@ void start_world(int procs) noexcept {
   }
   for (int i = procs; i < before; ++i) {
     flush_stacks(processor_at(i));
-    flush_records(processor_at(i));
+    record_pool.flush(processor_at(i)->records);
+    timer_block_pool.flush(processor_at(i)->timer_blocks);
     timers::move_all(processor_at(i)->timers, processor_at(0)->timers);
   }
   {

@@ -19,19 +19,20 @@
 #include "gmp/current.h"
 #include "gmp/machine.h"
 #include "sched/lifecycle.h"
+#include "sched/section.h"
+#include "sched/timer_blocks.h"
 #include "sched/timers.h"
 
 namespace weft::detail {
 namespace {
 
+using sched::timer_block;
+using sched::timer_block_pool;
 using timers::timer_node;
 
 static_assert(sizeof(timer_node) <= sizeof(func_timer::node) && alignof(timer_node) <= 8);
 
 timer_node& node_of(func_timer* t) noexcept { return *std::launder(reinterpret_cast<timer_node*>(t->node)); }
-
-constexpr std::size_t kept_size = 128;
-constexpr bool keeps_blocks = !arch::under_sanitizer;  // which wants to see each free
 
 struct share {
   func_timer* t;
@@ -53,23 +54,30 @@ void on_timer(void* self, std::uint64_t, std::int64_t) noexcept {
 
 }  // namespace
 
-// Most timers are stopped, and another one is made soon. So each M keeps one block: malloc and free would be a fifth of what
-// a timer costs. No section: who is stopped in place keeps its thread.
+// Each M keeps one block, which no section is needed for: who is stopped in place keeps its thread.
 void* allocate_func_timer(std::size_t size) {
-  if (size > kept_size) return ::operator new(size);
+  if (arch::under_sanitizer || size > sizeof(timer_block)) return ::operator new(size);
   gmp::machine* m = gmp::current_machine();
-  if (m == nullptr || m->spare_block == nullptr) return ::operator new(kept_size);
-  return std::exchange(m->spare_block, nullptr);
+  if (m != nullptr && m->spare_block != nullptr) return std::exchange(m->spare_block, nullptr);
+  m = sched::enter();
+  if (m == nullptr) return timer_block_pool.take_shared();
+  void* const block = timer_block_pool.take(m->p->timer_blocks);
+  sched::leave(m);
+  return block;
 }
 
 void free_func_timer(void* p, std::size_t size) noexcept {
-  if (size > kept_size) return ::operator delete(p);
+  if (arch::under_sanitizer || size > sizeof(timer_block)) return ::operator delete(p);
   gmp::machine* m = gmp::current_machine();
-  if (keeps_blocks && m != nullptr && m->spare_block == nullptr) {
-    m->spare_block = p;
-  } else {
-    ::operator delete(p);
+  auto* const block = static_cast<timer_block*>(p);
+  if (m != nullptr && m->spare_block == nullptr) {
+    m->spare_block = block;
+    return;
   }
+  m = sched::enter();
+  if (m == nullptr) return timer_block_pool.put_shared(block);
+  timer_block_pool.put(m->p->timer_blocks, block);
+  sched::leave(m);
 }
 
 void init_func_timer(func_timer* t) {

@@ -1,0 +1,7 @@
+#include "sched/timer_blocks.h"
+
+namespace weft::sched {
+
+constinit magazine_pool<timer_block> timer_block_pool;
+
+}  // namespace weft::sched
