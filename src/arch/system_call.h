@@ -42,7 +42,8 @@ inline long as_argument(const void* p) noexcept { return reinterpret_cast<long>(
 
 // `in_libc()` is the same call by libc.
 template <class InLibc>
-[[gnu::always_inline]] inline long system_call(InLibc in_libc, long number, long a, long b, long c, long d, long e = 0, long f = 0) noexcept {
+[[gnu::always_inline]] inline long system_call(InLibc in_libc, long number, long a, long b, long c, long d, long e = 0,
+                                               long f = 0) noexcept {
   if constexpr (under_sanitizer) {
     const long n = in_libc();
     return n >= 0 ? n : -errno;

@@ -3,6 +3,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <string_view>
 
 namespace weft::os {
 
@@ -14,71 +18,82 @@ namespace {
 
 constexpr std::int64_t window_ns = 8'000;
 
-// How fast the counter is, is found out by whoever looks at the real clock: from two readings of both clocks that were made
-// within longest_reading, and are shortest_span apart, a five-hundredth of which the former is. Too far apart, and the machine
-// may have been moved to another meanwhile.
-constexpr std::int64_t longest_reading = 2'000;
-constexpr std::int64_t shortest_span = 1'000'000;
-constexpr std::int64_t longest_span = 1'000'000'000;
+constinit std::atomic<bool> allowed{false};
 
-// The counter runs at one speed, and is the same on all cores.
+// The counter runs at one speed, whatever the core does.
 bool has_steady_counter() noexcept {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0;
 }
 
-class calibration {
- public:
-  // The result is how many nanoseconds a tick has; 0: not known yet, or never.
-  double look(std::uint64_t ticks, std::int64_t ns) noexcept {
-    if (busy_.exchange(true, std::memory_order_acquire)) return 0;  // [calibration.busy]
-    const double result = step(ticks, ns);
-    busy_.store(false, std::memory_order_release);  // [calibration.busy]
-    return result;
-  }
+// And is the same on all cores: else the kernel would count by something else.
+bool is_clock_of_kernel() noexcept {
+  const int fd = ::open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  char text[16];
+  const ssize_t n = ::read(fd, text, sizeof text);
+  ::close(fd);
+  return n > 0 && std::string_view(text, static_cast<std::size_t>(n)) == "tsc\n";
+}
 
- private:
-  double step(std::uint64_t ticks, std::int64_t ns) noexcept {
-    if (hopeless_) return 0;
-    const std::int64_t span = ns - first_ns_;
-    if (first_ns_ == 0 || span > longest_span) {
-      hopeless_ = !has_steady_counter();
-      first_ticks_ = __rdtsc();
-      first_ns_ = now_ns();
-      reading_ticks_ = __rdtsc() - first_ticks_;
-      return 0;
-    }
-    if (span < shortest_span) return 0;
-    const double each = static_cast<double>(span) / static_cast<double>(ticks - first_ticks_);
-    const std::uint64_t reading = __rdtsc() - ticks + reading_ticks_;
-    if (static_cast<double>(reading) * each <= static_cast<double>(longest_reading)) return each;
-    first_ns_ = 0;
-    return 0;
-  }
-
-  std::atomic<bool> busy_{false};
-  bool hopeless_ = false;
-  std::uint64_t first_ticks_ = 0, reading_ticks_ = 0;
-  std::int64_t first_ns_ = 0;  // 0: there is none
-};
-constinit calibration calibrating;
+constinit counter_speed speed;
 
 }  // namespace
+
+void quick_clock::prepare() noexcept { allowed.store(has_steady_counter() && is_clock_of_kernel(), std::memory_order_relaxed); }
 
 std::int64_t quick_clock::look() noexcept {
   const std::uint64_t before = __rdtsc();  // first: what passes until the other is read counts twice, not never
   const std::int64_t now = now_ns();
+  const std::uint64_t took = __rdtsc() - before;
   const std::uint64_t window = window_ticks.load(std::memory_order_relaxed);
   was_ = now;
-  looked_at_ = __rdtsc() - before <= window / 8 ? before : 0;  // if something came between the two, it counts this once only
-  if (window == 0) {
-    if (const double each = calibrating.look(before, now); each != 0) {
+  looked_at_ = took <= window / 8 ? before : 0;  // if something came between the two, it counts this once only
+  if (window == 0 && allowed.load(std::memory_order_relaxed)) {
+    if (const double each = speed.learn({before, now, took}); each != 0) {
       ns_per_tick.store(static_cast<std::uint64_t>(each * 1.125 * 4294967296.0), std::memory_order_relaxed);
-      window_ticks.store(static_cast<std::uint64_t>(static_cast<double>(window_ns) / each), std::memory_order_relaxed);
+      // [quick_clock.window] who sees a window sees how long a tick is
+      window_ticks.store(static_cast<std::uint64_t>(static_cast<double>(window_ns) / each), std::memory_order_release);
     }
   }
   return now;
 }
+#else
+void quick_clock::prepare() noexcept {}
 #endif
+
+// ---- how fast the counter is ---------------------------------------------------------------------------------------
+
+namespace {
+
+// A reading is exact if it took no longer: some microseconds, at least five hundred times less than what is measured.
+constexpr std::uint64_t longest_reading = 4'000;
+constexpr std::int64_t shortest_span = 1'000'000;
+// Meanwhile the machine may have slept, which one of the clocks does not count, or have been moved.
+constexpr std::int64_t longest_span = 1'000'000'000;
+// No processor counts slower or faster.
+constexpr double shortest_tick = 0.1, longest_tick = 10;
+constexpr double agreement = 0.01;
+
+}  // namespace
+
+double counter_speed::learn(const counter_reading& r) noexcept {
+  if (busy_.exchange(true, std::memory_order_acquire)) return 0;  // [counter_speed.busy]
+  const double result = r.took <= longest_reading ? compare(r) : 0;
+  busy_.store(false, std::memory_order_release);  // [counter_speed.busy]
+  return result;
+}
+
+// Of two spans, one after the other, that say the same. Else it begins anew.
+double counter_speed::compare(const counter_reading& r) noexcept {
+  const std::int64_t span = r.ns - last_.ns;
+  if (last_.ns != 0 && span >= 0 && span < shortest_span) return 0;
+  const double each = static_cast<double>(span) / static_cast<double>(r.ticks - last_.ticks);
+  const bool sound = last_.ns != 0 && span > 0 && span <= longest_span && r.ticks > last_.ticks && each >= shortest_tick && each <= longest_tick;
+  const double before = before_;
+  before_ = sound ? each : 0;
+  last_ = r;
+  return sound && before != 0 && each > before * (1 - agreement) && each < before * (1 + agreement) ? each : 0;
+}
 
 }  // namespace weft::os

@@ -25,14 +25,13 @@ struct alignas(64) tally {
 };
 constexpr std::uint32_t most_tallies = 64;
 constinit tally tallies[most_tallies];
-constinit std::atomic<std::uint32_t> tallies_used{1};  // the first is that of threads without a P
+constinit std::atomic<std::uint32_t> tallies_used{1};
 
 // In no section: the goroutine's P may change any moment, and then it counts in the place of another, which does no harm.
 tally& own_tally() noexcept {
   const gmp::machine* m = gmp::current_machine();
-  if (m == nullptr) return tallies[0];
-  const std::uint32_t i = 1 + static_cast<std::uint32_t>(m->last_p.load(std::memory_order_relaxed)) % (most_tallies - 1);
-  std::uint32_t used = tallies_used.load(std::memory_order_relaxed);
+  const std::uint32_t i = m != nullptr ? static_cast<std::uint32_t>(m->last_p.load(std::memory_order_relaxed)) % most_tallies : 0;
+  std::uint32_t used = tallies_used.load(std::memory_order_seq_cst);
   while (used <= i && !tallies_used.compare_exchange_weak(used, i + 1, std::memory_order_seq_cst)) {
   }
   return tallies[i];

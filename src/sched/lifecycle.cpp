@@ -68,6 +68,7 @@ void prepare_once() {
   install_quit_handler();
   prepare_last_words();
   poll::open_poller();
+  os::quick_clock::prepare();
 }
 
 void apply_stack_size(const options& o) noexcept {

@@ -22,13 +22,13 @@ constexpr std::int64_t first_look = 1'000'000;   // after so much of a slice: do
 constexpr std::uint32_t vain_looks_before_patience = 8;
 
 // Whether somebody had to be stopped on this P lately.
-bool is_hogged(const processor* p, std::int64_t now) noexcept {
+bool was_hogged(const processor* p, std::int64_t now) noexcept {
   return p->taken_when != 0 && now - p->taken_when < 10 * preemption.due_slice_ns;
 }
 
 // Until when a goroutine runs although a timer is due.
 std::int64_t least_slice(const processor* p, std::int64_t now) noexcept {
-  return is_hogged(p, now) ? least_slice_of_hog(p->seen_when, p->taken_when) : p->seen_when + preemption.due_slice_ns;
+  return was_hogged(p, now) ? least_slice_of_hog(p->seen_when, p->taken_when) : p->seen_when + preemption.due_slice_ns;
 }
 
 // Whether goroutines wait that nobody but the one that runs on this P can make room for.
@@ -156,7 +156,9 @@ void slices::watch_slice(processor* p, std::int64_t now) noexcept {
   if (!is_running(p)) return;
   const std::int64_t end = end_of_slice(p, now);
   // Where it would be in vain, asking does not take time from who waits.
-  const std::int64_t ask = is_hogged(p, now) ? end - grace : end;
+  const bool hogged = was_hogged(p, now);
+  any_hogged_ |= hogged;
+  const std::int64_t ask = hogged ? end - grace : end;
   if (!p->asked && now >= ask) {
     if (is_for_socket(p)) p->poll_first.store(true, std::memory_order_relaxed);
     ask_to_give_way(p, now);
@@ -196,6 +198,7 @@ void slices::watch_sockets() noexcept {
 
 std::int64_t slices::watch(std::int64_t now) noexcept {
   next_event_ = std::numeric_limits<std::int64_t>::max();
+  any_hogged_ = false;
   watch_sockets();
   const int procs = sched.procs.load(std::memory_order_acquire);
   for (int i = 0; i < procs; ++i) watch_slice(processor_at(i), now);

@@ -18,6 +18,8 @@ class slices {
  public:
   // Looks at all Ps, and does what is due. Returns when to look again: a slice ends, or who was asked to give way has had its grace.
   std::int64_t watch(std::int64_t now) noexcept;
+  // Whether it matters that this is not later: a P was hogged at the last look.
+  bool is_hogged() const noexcept { return any_hogged_; }
 
  private:
   void watch_sockets() noexcept;
@@ -33,6 +35,7 @@ class slices {
   }
 
   std::int64_t next_event_ = 0;
+  bool any_hogged_ = false;
   std::uint64_t socket_polls_ = 0;       // how often somebody had polled at the last look at sockets
   // One is ready, all Ps are busy, and nobody polls, or who waited for it is in the global queue; 0: not so.
   std::int64_t socket_ready_since_ = 0;

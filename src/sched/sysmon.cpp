@@ -1,6 +1,7 @@
 #include "sched/sysmon.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "os/clock.h"
@@ -320,8 +321,8 @@ void wake_sysmon() noexcept {
 }
 
 void sysmon_loop() noexcept {
-  const os::punctual always;
   watch w;
+  std::optional<os::punctual> on_time;
   for (;;) {
     os::sleep_thread_ns(next_nap(w));
     if (everything_idle() && !tracing_schedule()) {
@@ -340,6 +341,11 @@ void sysmon_loop() noexcept {
     }
     const bool retook = retake_from_calls(now);
     w.next_event = w.running.watch(now);
+    if (!w.running.is_hogged()) {
+      on_time.reset();
+    } else if (!on_time) {
+      on_time.emplace();
+    }
     watch_loose(w, now);
     rescue(w);
     watch_poller(w, now);

@@ -100,9 +100,8 @@ void add_found(sink add, std::uint64_t id, why w, detail::wait_reason reason, co
 
 void add_found(sink add, const goroutine& g, std::int64_t now) noexcept {
   if (g.state.load(std::memory_order_acquire) == status::dead) return;
-  const why w = state_of(g);
-  // One that goes on meanwhile may be about to delete its name.
-  add_found(add, g.id, w, g.reason, g.body, w == why::preempted ? std::string_view() : g.name(), now);
+  // Also one that goes on meanwhile has its name still: see forget_extras().
+  add_found(add, g.id, state_of(g), g.reason, g.body, g.name(), now);
   for (const gmp::lender* l = g.lender; l != nullptr; l = l->outer) {
     add_found(add, l->id, why::waiting, l->reason, l->body, gmp::name_of(l->body), now);
   }

@@ -18,6 +18,7 @@
 #include "arch/sanitizer.h"
 #include "gmp/current.h"
 #include "gmp/machine.h"
+#include "sched/fork.h"
 #include "sched/lifecycle.h"
 #include "sched/section.h"
 #include "sched/timer_blocks.h"
@@ -59,6 +60,7 @@ void* allocate_func_timer(std::size_t size) {
   if (arch::under_sanitizer || size > sizeof(timer_block)) return ::operator new(size);
   gmp::machine* m = gmp::current_machine();
   if (m != nullptr && m->spare_block != nullptr) return std::exchange(m->spare_block, nullptr);
+  if (sched::in_forked_child()) sched::no_runtime_in_child();
   m = sched::enter();
   if (m == nullptr) return timer_block_pool.take_shared();
   void* const block = timer_block_pool.take(m->p->timer_blocks);
@@ -74,6 +76,7 @@ void free_func_timer(void* p, std::size_t size) noexcept {
     m->spare_block = block;
     return;
   }
+  if (sched::in_forked_child()) return;  // there is no pool; a child that exits destroys its copies of static objects
   m = sched::enter();
   if (m == nullptr) return timer_block_pool.put_shared(block);
   timer_block_pool.put(m->p->timer_blocks, block);

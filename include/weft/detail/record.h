@@ -54,6 +54,7 @@ static_assert(sizeof(record) == 64);
 record* allocate_record();             // starts the runtime if nobody has
 void release_record(record*) noexcept; // one that was never submitted
 void submit(record*) noexcept;         // makes it runnable
+void forget_extras(record*) noexcept;  // its goroutine is about to destroy them: from here on nobody asks for them
 
 // If the goroutine of this record, which was started with a joiner (see is_joined), stands where this P's newest ones stand
 // and has not begun: runs it to its end, here and now, on the stack of the caller, who waits for it anyway. It has all that a
@@ -119,7 +120,7 @@ struct heap_body {
     struct destroyer {
       record* r;
       ~destroyer() {
-        r->ops = nullptr;  // first: from here on nobody asks for the extras
+        forget_extras(r);
         delete get(r);
       }
     } guard{r};
