@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <string>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -102,6 +103,15 @@ TEST(fork, makes_a_call_into_weft_in_the_child_a_clear_fatal_error) {
 // A child that exits destroys its copies of static objects. The poller and the paths of sockets are shared with the parent.
 std::string path_of_listener() { return "/tmp/weft-fork-" + std::to_string(::getppid()) + "-" + std::to_string(::getpid()); }
 
+int status_of_exiting_child() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    is_child = true;
+    std::exit(0);
+  }
+  return status_of(child);
+}
+
 const test::scenario exits_with_sockets("exits_with_sockets", [] {
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();
@@ -113,16 +123,8 @@ const test::scenario exits_with_sockets("exits_with_sockets", [] {
   in.set_deadline(std::chrono::steady_clock::now() + 10ms);
   in.wait_readable(ec);  // it is watched from now on
   in.set_deadline(std::chrono::steady_clock::time_point::max());
-  const auto in_child = [] {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      is_child = true;
-      std::exit(0);
-    }
-    return status_of(child);
-  };
-  EXPECT_EQ(in_child(), 0);
-  EXPECT_EQ(weft::async(in_child).get(), 0);
+  EXPECT_EQ(status_of_exiting_child(), 0);
+  EXPECT_EQ(weft::async(status_of_exiting_child).get(), 0);
   EXPECT_EQ(::access(path.c_str(), F_OK), 0);
   EXPECT_EQ(::write(pipe[1], "x", 1), 1);
   in.wait_readable(ec);  // for ever, if the child has taken it out of the poller
@@ -132,6 +134,20 @@ const test::scenario exits_with_sockets("exits_with_sockets", [] {
 });
 TEST(fork, and_exit_of_the_child_leaves_the_sockets_of_the_parent_alone) {
   const auto end = exits_with_sockets.run();
+  EXPECT_EQ(end.exit_code, 0) << end;
+  EXPECT_EQ(end.out.find("well"), 0u) << end;
+}
+
+const test::scenario exits_with_timers("exits_with_timers", [] {
+  static std::vector<weft::timer> timers;
+  for (int i = 0; i < 1000; ++i) timers.push_back(weft::after_func(1h, [] {}));
+  for (weft::timer& t : timers) t.stop();
+  EXPECT_EQ(status_of_exiting_child(), 0);
+  EXPECT_EQ(weft::async(status_of_exiting_child).get(), 0);
+  std::printf("well\n");
+});
+TEST(fork, and_exit_of_the_child_destroys_its_copies_of_timers) {
+  const auto end = exits_with_timers.run();
   EXPECT_EQ(end.exit_code, 0) << end;
   EXPECT_EQ(end.out.find("well"), 0u) << end;
 }
