@@ -11,8 +11,6 @@
 namespace weft::timers {
 namespace {
 
-constexpr std::size_t huge = 2 * 1024 * 1024;
-
 // The array may hold the only pointer to a timer, and LeakSanitizer looks only where it is told to.
 void move_roots([[maybe_unused]] void* old, [[maybe_unused]] std::size_t old_bytes, void* p,
                 std::size_t bytes) noexcept {
@@ -34,7 +32,6 @@ void* remap(void* old, std::size_t old_bytes, std::size_t bytes) noexcept {
   void* p = old_bytes == 0 ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
                            : ::mremap(old, old_bytes, bytes, MREMAP_MAYMOVE);
   if (p == MAP_FAILED) base::fatal("cannot map ", std::uint64_t{bytes}, " bytes for timers: error ", errno);
-  if (bytes >= huge) ::madvise(p, bytes, MADV_HUGEPAGE);  // timers are looked up all over it
   move_roots(old, old_bytes, p, bytes);
   return p;
 }
