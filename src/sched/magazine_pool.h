@@ -1,5 +1,6 @@
 // Blocks of one kind for all Ps: each P has magazines of its own, which it exchanges here when they are empty or full. Memory
-// comes from arenas with huge pages and is never given back.
+// is never given back. It comes from arenas with huge pages, if the kind wants that: a guest whose host has to find such pages
+// first waits for them far longer than for small ones.
 #pragma once
 
 #include <new>
@@ -7,6 +8,7 @@
 
 #include "base/prefetch.h"
 #include "gmp/magazine.h"
+#include "os/memory.h"
 #include "sched/scheduler.h"
 
 namespace weft::sched {
@@ -14,7 +16,7 @@ namespace weft::sched {
 // Memory that is never given back. In a section, or on a plain thread.
 std::byte* carve_memory(std::size_t bytes) noexcept;
 
-template <class T>
+template <class T, bool in_huge_pages = true>
 class magazine_pool {
  public:
   using magazine = gmp::magazine<T>;
@@ -81,7 +83,8 @@ class magazine_pool {
   magazine* take_full() noexcept WEFT_REQUIRES(lock_) {
     if (full_ != nullptr) return std::exchange(full_, full_->next);
     magazine* m = take_empty();
-    std::byte* memory = carve_memory(magazine::capacity * sizeof(T));
+    constexpr std::size_t bytes = magazine::capacity * sizeof(T);
+    std::byte* memory = in_huge_pages ? carve_memory(bytes) : static_cast<std::byte*>(os::map_memory(bytes));
     // Handed out in the order of their addresses: the hardware prefetches ascending lines.
     for (std::uint32_t i = magazine::capacity; i-- > 0;) m->items[m->count++] = ::new (memory + i * sizeof(T)) T;
     return m;

@@ -2,6 +2,6 @@
 
 namespace weft::sched {
 
-constinit magazine_pool<timer_block> timer_block_pool;
+constinit magazine_pool<timer_block, false> timer_block_pool;
 
 }  // namespace weft::sched

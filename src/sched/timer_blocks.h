@@ -16,6 +16,6 @@ namespace weft::sched {
 
 using gmp::timer_block;
 
-extern magazine_pool<timer_block> timer_block_pool;
+extern magazine_pool<timer_block, false> timer_block_pool;
 
 }  // namespace weft::sched
