@@ -29,7 +29,7 @@ class wake_list;
 //           starving         hand over to writers. Set by a writer that queues again; cleared by one that was handed
 //                            the lock, and with writers_queued
 //           spread           the slots are open. Never with `writer`, `woken` or anybody queued
-//           crowd            how much it would help if readers spread out (bits 8 to 11)
+//           crowd            how much it would help if readers spread out (bits 8 to 15)
 //   New readers queue up if any of writer, writers_queued, readers_queued and woken is set. Readers that wait are let
 //   in by the writer that leaves; a writer that waits is handed the lock by the last reader, and woken or handed it by
 //   the writer that leaves. How readers spread out and are gathered: src/sync/reader_slots.h.
@@ -74,7 +74,7 @@ class shared_mutex {
 
  private:
   static constexpr std::uint64_t guard = 1, writer = 2, writers_queued = 4, readers_queued = 8, woken = 16,
-                                 starving = 32, spread = 64, crowd_one = 1 << 8, crowd = 15 * crowd_one,
+                                 starving = 32, spread = 64, crowd_one = 1 << 8, crowd = 255 * crowd_one,
                                  reader = 1 << 16;
   static constexpr std::uint64_t holds_back_readers = writer | writers_queued | readers_queued | woken;
 

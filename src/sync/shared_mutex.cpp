@@ -31,8 +31,9 @@ constexpr int most_slots = 64;
 constexpr std::uint64_t reads_worth_a_slot = 8;
 
 // What changes `crowd`: readers that were in each other's way, and one that was in nobody's; a writer that has seen whether it
-// was worth while to spread out.
-constexpr int met = 2, did_not_meet = -1, was_worth_it = 4, was_not_worth_it = -4;
+// was worth while to spread out. Some processors let a core that has a cache line keep it for a dozen operations or two: then only
+// one attempt in so many fails, and each of these costs as much as all the others.
+constexpr int met = 32, did_not_meet = -1, was_worth_it = 64, was_not_worth_it = -64;
 
 constexpr const char* unlock_shared_of_unlocked = "sync: unlock_shared of unlocked shared_mutex";
 
