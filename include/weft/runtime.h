@@ -57,6 +57,7 @@ struct sched_stats {
   std::uint64_t blocking_calls = 0, blocking_retaken = 0;                  // blocking(); those whose P was taken meanwhile,
   std::uint64_t blocking_handed_over = 0;                                  // and of these, those that gave it away at once
   std::uint64_t handoffs = 0;                                              // Ps given to another thread
+  std::uint64_t homes_given = 0, homes_left = 0;                           // channels that got a P as their home, that left one
   std::uint64_t locked_turns = 0;                                          // Ps given to threads that goroutines are locked to
   std::uint64_t timers_started = 0, timers_run = 0, timers_stolen = 0;
   std::uint64_t netpolls = 0, netpoll_waits = 0, netpolls_by_sysmon = 0;   // looks at the network, sleeps in the poller

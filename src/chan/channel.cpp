@@ -32,7 +32,7 @@ waiter waiter_for(goroutine* g, void* value) noexcept {
 [[gnu::noinline]] bool wait_in(wait_queue& queue, channel& c, machine* m, void* value, detail::wait_reason why) noexcept {
   waiter w = waiter_for(m->curg, value);
   queue.push(w);
-  if (c.clock != nullptr) [[unlikely]] waiters_changed(c);
+  if (c.has_clock) [[unlikely]] waiters_changed(c);
   sched::park_in_section(m, &release_lock, &c, why);
   return w.delivered;
 }
@@ -40,7 +40,7 @@ waiter waiter_for(goroutine* g, void* value) noexcept {
 bool wait_on_thread(wait_queue& queue, channel& c, void* value, detail::wait_reason why) noexcept {
   waiter w = waiter_for(detail::self(), value);
   queue.push(w);
-  if (c.clock != nullptr) waiters_changed(c);
+  if (c.has_clock) waiters_changed(c);
   detail::park(&release_lock_of_thread, &c, why);
   return w.delivered;
 }
@@ -84,7 +84,7 @@ bool wait_to_recv(channel& c, machine* m, void* to) noexcept {
       finish_recv(c, m, to, t);
       return true;
     case verdict::blocked:
-      if (c.clock != nullptr && m == nullptr && sched::sched.life.load(std::memory_order_acquire) != sched::phase::running) {
+      if (c.has_clock && m == nullptr && sched::sched.life.load(std::memory_order_acquire) != sched::phase::running) {
         // Nobody would wake this thread: timers stand still while the runtime does.
         c.lock.unlock();
         sched::ensure_started();
@@ -117,7 +117,7 @@ bool wait_to_recv(channel& c, machine* m, void* to) noexcept {
     return true;
   }
   if (peer == nullptr && c.count.load(std::memory_order_relaxed) == 0 && !c.closed.load(std::memory_order_relaxed) &&
-      c.clock == nullptr) {
+      !c.has_clock) {
     return wait_in(c.receivers, c, m, to, detail::wait_reason::chan_receive);
   }
   return recv_locked(c, m, to);
@@ -126,23 +126,23 @@ bool wait_to_recv(channel& c, machine* m, void* to) noexcept {
 // The lock is somebody's. On the other P many items may go through a buffer while we wait for a microsecond, and then many
 // through ours, before the channel's lines have to move again. Where each item is waited for, or a select holds several
 // locks, that would be too long.
-void lock_late(channel& c) noexcept WEFT_ACQUIRE(c.lock) {
+void lock_late(channel& c, machine* m) noexcept WEFT_ACQUIRE(c.lock) {
   constexpr int patient = 64;
   if (c.capacity != 0 && !c.has_met_select.load(std::memory_order_relaxed)) {
-    c.lock.lock_late(patient);
+    c.lock.lock_late(m, patient);
   } else {
-    c.lock.lock_late();
+    c.lock.lock_late(m);
   }
 }
 
 // `m` may be null.
 [[gnu::noinline]] void send_later(channel& c, machine* m, void* value) {
-  lock_late(c);
+  lock_late(c, m);
   send_locked(c, m, value);
 }
 
 [[gnu::noinline]] bool recv_later(channel& c, machine* m, void* to) noexcept {
-  lock_late(c);
+  lock_late(c, m);
   return recv_locked(c, m, to);
 }
 
@@ -151,7 +151,7 @@ void lock_late(channel& c) noexcept WEFT_ACQUIRE(c.lock) {
   if (core == nullptr) block_for_ever(detail::wait_reason::chan_send_nil);
   channel& c = channel_of(core);
   machine* m = sched::enter();
-  c.lock.lock();
+  c.lock.lock(m);
   send_locked(c, m, value);
 }
 
@@ -159,7 +159,7 @@ void lock_late(channel& c) noexcept WEFT_ACQUIRE(c.lock) {
   if (core == nullptr) block_for_ever(detail::wait_reason::chan_receive_nil);
   channel& c = channel_of(core);
   machine* m = sched::enter();
-  c.lock.lock();
+  c.lock.lock(m);
   return recv_locked(c, m, to);
 }
 
@@ -279,7 +279,7 @@ void destroy_channel(chan_core* core) noexcept {
       c.advance_head();
     }
   }
-  if (c.clock != nullptr) return destroy_time_channel(c);
+  if (c.has_clock) return destroy_time_channel(c);
   const std::size_t alignment = c.alignment;
   c.~channel();
   if (is_over_aligned(alignment)) {
@@ -296,7 +296,7 @@ void channel_send(chan_core* core, void* value) {
   machine* m = nullptr;
   if (core == nullptr || (m = sched::enter_simply()) == nullptr) [[unlikely]] return send_anyhow(core, value);
   channel& c = channel_of(core);
-  if (!c.lock.try_lock()) [[unlikely]] return send_later(c, m, value);
+  if (!c.lock.try_lock(m)) [[unlikely]] return send_later(c, m, value);
   if (!put_few_bits(c, value)) return send_past_ring(c, m, value);
   c.lock.unlock();
   sched::leave_outermost(m);
@@ -306,7 +306,7 @@ bool channel_recv(chan_core* core, void* to) noexcept {
   machine* m = nullptr;
   if (core == nullptr || (m = sched::enter_simply()) == nullptr) [[unlikely]] return recv_anyhow(core, to);
   channel& c = channel_of(core);
-  if (!c.lock.try_lock()) [[unlikely]] return recv_later(c, m, to);
+  if (!c.lock.try_lock(m)) [[unlikely]] return recv_later(c, m, to);
   if (!take_few_bits(c, to)) return recv_past_ring(c, m, to);
   c.lock.unlock();
   sched::leave_outermost(m);
@@ -318,7 +318,7 @@ bool channel_try_send(chan_core* core, void* value) {
   channel& c = channel_of(core);
   if (!c.may_send()) return false;
   machine* m = sched::enter();
-  c.lock.lock();
+  c.lock.lock(m);
   transfer t;
   const verdict v = begin_send(c, value, t);
   if (v == verdict::done) {
@@ -335,7 +335,7 @@ recv_status channel_try_recv(chan_core* core, void* to) noexcept {
   channel& c = channel_of(core);
   if (!c.may_recv()) return recv_status::empty;
   machine* m = sched::enter();
-  c.lock.lock();
+  c.lock.lock(m);
   transfer t;
   const verdict v = begin_recv(c, to, t);
   if (v == verdict::done) {
@@ -350,7 +350,7 @@ void channel_close(chan_core* core) {
   if (core == nullptr) throw channel_error("close of nil channel");
   channel& c = channel_of(core);
   machine* m = sched::enter();
-  c.lock.lock();
+  c.lock.lock(m);
   if (c.closed.load(std::memory_order_relaxed)) {
     end_section(c, m);
     throw channel_error("close of closed channel");

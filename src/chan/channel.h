@@ -21,7 +21,7 @@
 // sender adds its own once it is filled (senders overtake each other, and a place being emptied makes try_send fail
 // while size() is below capacity()).
 //
-// A channel whose values come from the clock (time_channel.h) has neither ring nor senders: `clock` is set, and the places
+// A channel whose values come from the clock (time_channel.h) has neither ring nor senders: `has_clock` is set, and the places
 // that wonder whether there is an element, or change who waits for one, ask it.
 //
 // After ready(), and after the unlock if there is no peer and the elements are bits, the channel is not touched any
@@ -40,8 +40,8 @@
 
 #include "base/delay.h"
 #include "base/pause.h"
-#include "base/spin_lock.h"
 #include "chan/select_state.h"
+#include "sched/home_lock.h"
 #include "sched/park_in_section.h"
 
 namespace weft::chans {
@@ -129,7 +129,6 @@ class wait_queue {
 };
 
 struct channel;
-struct time_channel;
 
 // Of a channel with a clock; but for is_due(), with the lock held.
 bool is_due(const channel& c) noexcept;
@@ -138,9 +137,10 @@ void waiters_changed(channel& c) noexcept;      // after somebody has joined or 
 void destroy_time_channel(channel& c) noexcept;
 
 struct channel : chan_core {
-  base::spin_lock<base::lock_rank::wait_queue> lock;
+  sched::home_lock lock;
   std::atomic<bool> closed{false};  // this and all below: written under the lock
   std::atomic<bool> has_met_select{false};  // one has waited here. Changed with the lock
+  bool has_clock = false;           // its values come from the clock: it is a time_channel. Never changes
   std::size_t head = 0;             // where the next element is taken
   std::size_t tail = 0;             // where the next element is put
   std::size_t room_for_bits = 0;    // capacity; but 0 if the elements are objects or the channel is closed
@@ -152,7 +152,6 @@ struct channel : chan_core {
   std::uint32_t head_lap = 0;
   std::uint32_t tail_lap = 0;
   std::uint32_t alignment = 0;
-  time_channel* clock = nullptr;  // itself, if its values come from the clock
 
   void* place(std::size_t i) const noexcept { return ring + i * element_size; }
   void begin_head_lap() noexcept { head = 0, ++head_lap; }
@@ -171,7 +170,7 @@ struct channel : chan_core {
     return count.load(std::memory_order_acquire) < capacity || !receivers.empty() ||
            closed.load(std::memory_order_acquire);
   }
-  bool may_recv() const noexcept { return may_recv_simply() || (clock != nullptr && is_due(*this)); }
+  bool may_recv() const noexcept { return may_recv_simply() || (has_clock && is_due(*this)); }
   bool may_recv_simply() const noexcept {  // without a clock
     return count.load(std::memory_order_acquire) != 0 || !senders.empty() || closed.load(std::memory_order_acquire);
   }
@@ -224,7 +223,7 @@ struct transfer {
   const std::size_t count = c.count.load(std::memory_order_relaxed);
   if (count == 0) {
     if ((t.peer = c.senders.take()) != nullptr) return verdict::done;  // unbuffered
-    if (c.clock != nullptr && take_due(c, to)) return verdict::done;
+    if (c.has_clock && take_due(c, to)) return verdict::done;
     return c.closed.load(std::memory_order_relaxed) ? verdict::closed : verdict::blocked;
   }
   if (c.ops == nullptr) {

@@ -88,7 +88,7 @@ void enqueue(select_state& state, std::uint32_t i) noexcept {
   line_of(s).push(s);
   channel& c = channel_of(s.channel);
   c.has_met_select.store(true, std::memory_order_relaxed);
-  if (c.clock != nullptr) [[unlikely]] waiters_changed(c);
+  if (c.has_clock) [[unlikely]] waiters_changed(c);
 }
 
 void enqueue_all(select_state& state, std::size_t n) noexcept {
@@ -135,12 +135,12 @@ bool expire(void* argument) noexcept {
 bool is_in_line(select_slot& s) noexcept { return s.channel != nullptr && !wait_queue::was_dropped(s); }
 
 // In a section, in which its channel cannot die; it may have before.
-void leave_line(select_slot& s) noexcept {
+void leave_line(select_slot& s, machine* m) noexcept {
   if (!is_in_line(s)) [[unlikely]] return;
   channel& c = channel_of(s.channel);
-  c.lock.lock();
+  c.lock.lock(m);
   if (s.queued) line_of(s).remove(s);
-  if (c.clock != nullptr) [[unlikely]] waiters_changed(c);
+  if (c.has_clock) [[unlikely]] waiters_changed(c);
   c.lock.unlock();
 }
 
@@ -150,7 +150,7 @@ void leave_lines(const select_state& state) noexcept {
   const std::uint32_t winner = state.winner();
   machine* m = sched::enter();
   for (std::uint32_t i = 0; i < state.channels; ++i) {
-    if (const std::uint32_t k = state.slots[i].by_address; k != winner) leave_line(state.slots[k]);
+    if (const std::uint32_t k = state.slots[i].by_address; k != winner) leave_line(state.slots[k], m);
   }
   if (m != nullptr) sched::leave(m);
 }
@@ -232,7 +232,7 @@ class alarms {
 [[gnu::noinline]] std::size_t wait_with_alarms(select_state& state, std::size_t n, const select_plan& plan) {
   alarms armed(state, n, plan);
   machine* m = sched::enter();
-  lock_all(state.slots, state.channels);
+  lock_all(state.slots, state.channels, m);
   // As long as it is not in line, the goroutine itself decides: a ready case goes before an alarm that has gone off.
   if (const std::uint32_t i = go_if_any(state.slots, n, state.channels, m); i != nobody) return i;
   if (state.is_claimed()) {
@@ -264,8 +264,8 @@ std::size_t wait_for_pair(select_slot* slots, machine* m) {
   const bool turned = is_before(slots[1], slots[0]);
   slots[0].by_address = turned ? 1 : 0;
   slots[1].by_address = turned ? 0 : 1;
-  nth_channel(slots, 0)->lock.lock();
-  nth_channel(slots, 1)->lock.lock_another();
+  nth_channel(slots, 0)->lock.lock(m);
+  nth_channel(slots, 1)->lock.lock_another(m);
   if (may_go(slots[0]) || may_go(slots[1])) {
     if (const std::uint32_t i = go_if_any(slots, 2, 2, m); i != nobody) return i;
   }
@@ -276,7 +276,7 @@ std::size_t wait_for_pair(select_slot* slots, machine* m) {
   enqueue(state, 1);
   sched::park_in_section(m, &release_pair, &state, wait_reason::select);
   m = sched::enter_outermost();
-  leave_line(slots[1 - state.winner()]);
+  leave_line(slots[1 - state.winner()], m);
   sched::leave_outermost(m);
   return outcome(state);
 }
@@ -294,7 +294,7 @@ std::size_t wait_for_pair(select_slot* slots, machine* m) {
 
   // A look at one channel without its lock was exact; a look at several, one after the other, was not.
   if (waits ? !needs_alarms && state.channels != 0 : raced || state.channels > 1) {
-    lock_all(slots, state.channels);
+    lock_all(slots, state.channels, m);
     if (const std::uint32_t i = go_if_any(slots, n, state.channels, m); i != nobody) return i;
     if (waits) {
       state.g = m != nullptr ? m->curg : detail::self();
@@ -328,7 +328,7 @@ std::size_t wait_for_pair(select_slot* slots, machine* m) {
     if (m != nullptr) sched::leave(m);
     return i;
   }
-  channel_of(slots[i].channel).lock.lock();
+  channel_of(slots[i].channel).lock.lock(m);
   return do_chosen(slots, n, plan, m, i);
 }
 
@@ -381,7 +381,7 @@ std::size_t select_wait(select_slot* slots, std::size_t n, select_plan& plan) {
   select_slot& s = slots[i];
   if (s.kind != case_kind::recv) return lock_and_do(slots, n, plan, m, i);
   channel& c = channel_of(s.channel);
-  if (!c.lock.try_lock()) [[unlikely]] return lock_and_do(slots, n, plan, m, i);
+  if (!c.lock.try_lock(m)) [[unlikely]] return lock_and_do(slots, n, plan, m, i);
   if (!take_few_bits(c, s.value)) return recv_past_ring(slots, n, plan, m, i);
   c.lock.unlock();
   s.delivered = true;

@@ -47,7 +47,7 @@ inline bool stop_requested(const select_slot& s) noexcept {
 
 // Cases that can be looked at without a call: sends and receives of channels without a clock, and those of no channel.
 [[gnu::always_inline]] inline bool is_simple(const select_slot& s) noexcept {
-  return s.channel != nullptr ? channel_of(s.channel).clock == nullptr : s.kind != case_kind::stop;
+  return s.channel != nullptr ? !channel_of(s.channel).has_clock : s.kind != case_kind::stop;
 }
 
 // Without locks: "no" is exact for this channel alone, "yes" is a guess.
@@ -69,7 +69,7 @@ inline bool can_go(const select_slot& s) noexcept {
   channel& c = channel_of(s.channel);
   if (c.closed.load(std::memory_order_relaxed)) return true;
   const std::size_t count = c.count.load(std::memory_order_relaxed);
-  if (s.kind == case_kind::recv) return count != 0 || c.senders.has_open() || (c.clock != nullptr && is_due(c));
+  if (s.kind == case_kind::recv) return count != 0 || c.senders.has_open() || (c.has_clock && is_due(c));
   return count < c.capacity || c.receivers.has_open();
 }
 

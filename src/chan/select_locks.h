@@ -70,14 +70,14 @@ inline std::uint32_t order_channels(select_slot* slots, std::size_t n, select_pl
   return count;
 }
 
-inline void lock_all(select_slot* slots, std::uint32_t channels) noexcept {
+inline void lock_all(select_slot* slots, std::uint32_t channels, sched::machine* m) noexcept {
   channel* previous = nullptr;
   for (std::uint32_t i = 0; i < channels; ++i) {
     channel* c = nth_channel(slots, i);
     if (previous == nullptr) {
-      c->lock.lock();
+      c->lock.lock(m);
     } else if (c != previous) {
-      c->lock.lock_another();
+      c->lock.lock_another(m);
     }
     previous = c;
   }

@@ -25,12 +25,14 @@ void give_time(void* to, std::int64_t ns) noexcept {
   std::memcpy(to, &value, sizeof value);
 }
 
+time_channel& time_channel_of(channel& c) noexcept { return static_cast<time_channel&>(c); }
+
 }  // namespace
 
 time_channel::time_channel() noexcept : node(&on_timer, this) {
   element_size = sizeof(detail::time_value);
   alignment = alignof(detail::time_value);
-  clock = this;
+  has_clock = true;
 }
 
 std::int64_t time_channel::due_now() const noexcept {
@@ -58,7 +60,7 @@ void time_channel::keep_armed() noexcept {
 void time_channel::on_timer(void* self, std::uint64_t seq, std::int64_t) noexcept {
   auto& c = *static_cast<time_channel*>(self);
   waiter* served = nullptr;
-  c.lock.lock();
+  c.lock.lock(nullptr);
   if (seq == c.seq) c.armed_for = 0;
   if (const std::int64_t when = c.due_now(); when != 0 && (served = c.receivers.take()) != nullptr) {
     give_time(served->value, when);
@@ -71,7 +73,7 @@ void time_channel::on_timer(void* self, std::uint64_t seq, std::int64_t) noexcep
 
 bool time_channel::set(std::int64_t when, std::int64_t every) noexcept {
   machine* m = sched::enter();
-  lock.lock();
+  lock.lock(m);
   const bool was_set = due.load(std::memory_order_relaxed) != 0;
   due.store(when, std::memory_order_release);  // [time.due]
   period = every;
@@ -82,26 +84,27 @@ bool time_channel::set(std::int64_t when, std::int64_t every) noexcept {
 }
 
 bool is_due(const channel& c) noexcept {
-  const std::int64_t when = c.clock->due.load(std::memory_order_acquire);  // [time.due]
+  const std::int64_t when = static_cast<const time_channel&>(c).due.load(std::memory_order_acquire);  // [time.due]
   return when != 0 && when <= os::now_ns();
 }
 
 bool take_due(channel& c, void* to) noexcept {
-  const std::int64_t when = c.clock->due_now();
+  time_channel& self = time_channel_of(c);
+  const std::int64_t when = self.due_now();
   if (when == 0) return false;
   give_time(to, when);
-  c.clock->advance(os::now_ns());
-  c.clock->keep_armed();
+  self.advance(os::now_ns());
+  self.keep_armed();
   return true;
 }
 
-void waiters_changed(channel& c) noexcept { c.clock->keep_armed(); }
+void waiters_changed(channel& c) noexcept { time_channel_of(c).keep_armed(); }
 
 // Nobody waits and nobody has a handle, but a callback may be on its way.
 void destroy_time_channel(channel& c) noexcept {
-  time_channel* self = c.clock;
-  sched::stop_timer_sync(self->node);
-  delete self;
+  time_channel& self = time_channel_of(c);
+  sched::stop_timer_sync(self.node);
+  delete &self;
 }
 
 }  // namespace weft::chans

@@ -59,6 +59,8 @@ constexpr counter_name counters[] = {
     {"/weft/blocking/calls:calls", "Calls of blocking() begun.", &sched_stats::blocking_calls},
     {"/weft/blocking/handed-over:calls", "Blocking calls that gave their P away at once.", &sched_stats::blocking_handed_over},
     {"/weft/blocking/retaken:calls", "Blocking calls whose P was taken meanwhile.", &sched_stats::blocking_retaken},
+    {"/weft/channels/homes-given:events", "Channels that got a P as their home.", &sched_stats::homes_given},
+    {"/weft/channels/homes-left:events", "Channels that were sent away from their home by another P.", &sched_stats::homes_left},
     {"/weft/goroutines-finished:goroutines", "Goroutines that have ended.", &sched_stats::goroutines_finished},
     {"/weft/handoffs:events", "Ps given from one thread to another.", &sched_stats::handoffs},
     {"/weft/parks:events", "Times that a goroutine began to wait.", &sched_stats::parks},

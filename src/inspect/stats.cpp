@@ -102,6 +102,8 @@ sched_stats read_sched_stats() {
   s.timers_started = sum(&c::timers_started);
   s.timers_run = sum(&c::timers_run);
   s.timers_stolen = sum(&c::timers_stolen);
+  s.homes_given = sum(&c::homes_given);
+  s.homes_left = sum(&c::homes_left);
   s.locked_turns = sum(&c::locked_turns);
   s.netpolls = sched.polls.load(std::memory_order_relaxed);
   s.netpoll_waits = sched.poll_waits.load(std::memory_order_relaxed);
