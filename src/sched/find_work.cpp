@@ -24,6 +24,7 @@ namespace {
 // the work a few tens of microseconds.
 constexpr std::int64_t spin_ns = 20'000;
 constexpr std::int64_t spin_interval_ns = 2'000;
+constexpr std::int64_t a_moment_ns = 5'000;
 
 runnable* in_new_slice(processor* p, runnable* r) noexcept {
   p->begin_slice();
@@ -89,9 +90,17 @@ bool any_queued_work() noexcept {
   return false;
 }
 
+// Not after a goroutine that waits for a descriptor: what comes next most likely comes from outside, maybe from a process that
+// needs this core. Nor if the next timer of this P is due in a moment: that is its next work, and where there are so many timers
+// they are run in batches, and a thread that sleeps between them costs less.
+bool is_worth_looking(const processor* p, std::int64_t now) noexcept {
+  if (p->last_wait == detail::wait_reason::io_wait) return false;
+  const std::int64_t next = p->timers.next_when();
+  return (next == 0 || next - now >= a_moment_ns) && may_look(now);
+}
+
 // Steals, and if there is nothing to steal keeps an eye on the queues for a moment. Looking is not free for the others:
-// each look pulls their cache lines over, so it is done at intervals. After a goroutine that waits for a descriptor it is not
-// done at all: what comes next most likely comes from outside, maybe from a process that needs this core.
+// each look pulls their cache lines over, so it is done at intervals.
 runnable* steal_or_spin(machine* m, bool& spared) noexcept {
   if (!m->spinning) become_spinning(m);
   const std::int64_t began = os::now_ns();
@@ -100,7 +109,7 @@ runnable* steal_or_spin(machine* m, bool& spared) noexcept {
     m->hauls.ran_dry(began - m->works_since);
   }
   m->works_since = began;
-  const std::int64_t patience = m->p->last_wait == detail::wait_reason::io_wait || !may_look(began) ? 0 : spin_ns;
+  const std::int64_t patience = is_worth_looking(m->p, began) ? spin_ns : 0;
   for (std::int64_t now = began;;) {
     const bool last_look = now - began >= patience;
     const steal_result s = steal(m, last_look ? gmp::hauls::most_patience_ns : now - began);
