@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "gmp/current.h"
 #include "os/clock.h"
 #include "sched/lifecycle.h"
 #include "sched/timers.h"
@@ -60,7 +61,7 @@ void time_channel::keep_armed() noexcept {
 void time_channel::on_timer(void* self, std::uint64_t seq, std::int64_t) noexcept {
   auto& c = *static_cast<time_channel*>(self);
   waiter* served = nullptr;
-  c.lock.lock(nullptr);
+  c.lock.lock(gmp::current_machine());
   if (seq == c.seq) c.armed_for = 0;
   if (const std::int64_t when = c.due_now(); when != 0 && (served = c.receivers.take()) != nullptr) {
     give_time(served->value, when);

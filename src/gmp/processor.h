@@ -49,7 +49,7 @@ struct processor_counters {
   base::counter backlog_preemptions;         // slices ended early: the goroutine fills the global queue too fast
   base::counter calls_retaken, calls_handed_over;            // blocking calls whose P was taken; those at their beginning
   base::counter timers_started, timers_run, timers_stolen;   // stolen: runs of another P's due timers
-  base::counter homes_given, homes_left;     // channels that got this P as their home; that it sent away from another
+  base::counter homes_given, homes_left;     // channels that got this P as their home; that it sent away from theirs (plain threads do, too)
   base::counter locked_turns;                // goroutines that got this P on the thread they are locked to
 };
 
