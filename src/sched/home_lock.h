@@ -67,8 +67,8 @@ class WEFT_CAPABILITY("mutex") home_lock {
   static constexpr std::uint16_t needed_alone = 64, needed_among_others = 1024, most_needed = 32768;
 #endif
 
-  // All that take the lock: in a section of `m`, which has a P, or m is null: a plain thread. A goroutine may keep the lock across its switch, if what runs next releases
-  // it.
+  // All that take the lock: in a section of `m`, which has a P, or m is null: a plain thread. A goroutine may keep the lock
+  // across its switch, if what runs next releases it.
 
   void lock(machine* m) noexcept WEFT_ACQUIRE() {
     base::rank_acquired(rank, false);
@@ -115,6 +115,7 @@ class WEFT_CAPABILITY("mutex") home_lock {
   enum : std::uint8_t { outside, entered, held };  // inside_
 
   static constexpr base::lock_rank rank = base::lock_rank::wait_queue;
+
   static std::uint16_t number_of(const machine* m) noexcept { return static_cast<std::uint16_t>(m->p->id + 1); }
 
   [[gnu::always_inline]] bool enters_at_home(const machine* m) noexcept {
@@ -161,6 +162,7 @@ class WEFT_CAPABILITY("mutex") home_lock {
   }
 
   [[gnu::noinline, gnu::cold]] void lock_slow(machine* m, int pauses) noexcept;
+
   void check_that_nobody_is_inside() const noexcept {
 #ifdef WEFT_DEBUG_CHECKS
     if (inside_.load(std::memory_order_relaxed) != outside) base::fatal("a channel's lock is taken at home by two");

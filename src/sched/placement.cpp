@@ -45,6 +45,18 @@ void arrived_on_core(machine* m) noexcept {
   if (std::exchange(m->kept_off, false)) os::allow(m->cpus);
 }
 
+// An M that was woken with a P, has not arrived since the last look, and so stands behind somebody who runs: the kernel may have
+// chosen that core though another is idle. Nobody has seen it there, since a thread says where it is only once it runs.
+static void send_late_arrivals_elsewhere(const os::cpu_mask& taken) noexcept WEFT_REQUIRES(sched.lock) {
+  for (machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
+    const processor* on_its_way = m->next_p.load(std::memory_order_relaxed);
+    if (on_its_way != nullptr && m->seen_on_its_way == on_its_way && os::move_off(m->tid, taken)) {
+      sched.moves.fetch_add(1, std::memory_order_relaxed);
+    }
+    m->seen_on_its_way = on_its_way;
+  }
+}
+
 void find_crowded() noexcept {
   base::lock_guard guard(sched.lock);
   os::cpu_mask taken{};
@@ -52,6 +64,7 @@ void find_crowded() noexcept {
     if (os::contains(taken, core)) p->crowded.store(true, std::memory_order_relaxed);
     os::add(taken, core);
   });
+  send_late_arrivals_elsewhere(taken);
 }
 
 void leave_crowd(processor* p) noexcept {

@@ -7,7 +7,8 @@
 
 namespace weft::sched {
 
-// sysmon: tells one P of each such pair (processor::crowded).
+// sysmon: tells one P of each such pair (processor::crowded); and moves the thread of an M that was woken with a P, and was already
+// when sysmon looked last, and has not arrived.
 void find_crowded() noexcept;
 
 // The M of that P: moves its thread to a core where no M with a P is, if it is still so and there is one.
