@@ -3,15 +3,23 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "arch/sanitized.h"
 #include "base/backoff.h"
+#include "os/clock.h"
 #include "sched/revoke.h"
 #include "sched/scheduler.h"
 
 namespace weft::sched {
 namespace {
 
+#ifdef WEFT_TSAN
+constexpr bool homes_exist = false;
+#else
+constexpr bool homes_exist = true;
+#endif
+
 // Many channels that get a home and leave it again, one after the other, would each be sent away in turn. So once one has left,
-// no other gets a home for so long: some milliseconds at least, as sysmon's clock goes.
+// no other gets a home for so long, and until sysmon has looked at the clock again.
 #ifdef WEFT_DEBUG_DELAYS
 constexpr std::int64_t settling_ns = 0;
 #else
@@ -57,19 +65,19 @@ void home_lock::consider_home(machine* m) noexcept {
   const bool too_soon = needed_ == needed_alone && !m->p->alone;
   if (too_soon) needed_ = needed_among_others;
   left_ = needed_;
-#ifndef WEFT_TSAN
-  if (too_soon || !can_revoke() || !has_settled()) return;
+  if (!homes_exist || too_soon || !can_revoke() || !has_settled()) return;
   const std::uint16_t here = number_of(m);
   if (bound_ != here && !may_bind()) return;
   bound_ = here;
   m->p->counters.homes_given.bump();
   home_.store(here, std::memory_order_relaxed);  // [home.give] published by the release of word_
-#endif
 }
 
 // Whether no M is about to retreat from bound_'s home, which this channel has left. One that is looked at home_ before the barrier
-// of who sent the channel away, or it would have seen that; so it is known to us that it owns bound_ and is in a section, until
-// it has retreated and left that.
+// of who sent the channel away, or it would have seen that. By then it had raised `locks` and was the owner of bound_, and both
+// it stays until it has retreated; so we, who have word_ after that sender, see both, or something later. `locks` goes back to 0 by
+// a release, which carries the retreat. Ms are never unmapped.
+// (If bound_ is our own P, there is no such M: it would own that P, too.)
 bool home_lock::may_bind() const noexcept {
   if (bound_ == 0) return true;
   const machine* m = processor_at(bound_ - 1)->owner.load(std::memory_order_acquire);
@@ -84,7 +92,7 @@ void home_lock::send_away(machine* m) noexcept {
   barrier_for_sure();
   for (base::backoff wait; inside_.load(std::memory_order_acquire) != outside;) wait.once();  // [home.exit]
   needed_ = static_cast<std::uint16_t>(std::clamp(2 * needed_, 2 * needed_among_others, int{most_needed}));
-  last_left.store(sched.coarse_now.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  last_left.store(os::now_ns(), std::memory_order_relaxed);
   if (m != nullptr) m->p->counters.homes_left.bump();
 }
 

@@ -29,11 +29,15 @@ bool announce_revocation(machine* m) noexcept {
   return m->revoked.compare_exchange_strong(attached, gmp::p_revoked, std::memory_order_relaxed);
 }
 
+void withdraw_revocation(machine* m) noexcept {
+  std::uint32_t revoked = gmp::p_revoked;
+  m->revoked.compare_exchange_strong(revoked, gmp::p_attached, std::memory_order_release, std::memory_order_relaxed);
+}
+
 processor* complete_revocation(machine* m) noexcept {
   const bool outside = m->locks.load(std::memory_order_acquire) == 0;  // [section.leave], [section.enter]
-  std::uint32_t revoked = gmp::p_revoked;
   if (!outside || m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) {
-    m->revoked.compare_exchange_strong(revoked, gmp::p_attached, std::memory_order_release, std::memory_order_relaxed);
+    withdraw_revocation(m);
     return nullptr;
   }
   gmp::transition(*m->curg, status::running, status::detached);
@@ -46,7 +50,10 @@ processor* complete_revocation(machine* m) noexcept {
 processor* revoke(machine* m) noexcept {
   if (!have_membarrier || !announce_revocation(m)) return nullptr;
   base::delay();
-  barrier_everywhere();
+  if (!barrier_everywhere()) [[unlikely]] {
+    withdraw_revocation(m);
+    return nullptr;
+  }
   return complete_revocation(m);
 }
 

@@ -21,6 +21,8 @@ bool barrier_everywhere() noexcept;
 
 // First half; false if the M is in the runtime, or has no P to lose. A barrier_everywhere() comes next.
 bool announce_revocation(machine* m) noexcept WEFT_REQUIRES(sched.lock);
+// If that failed: it keeps its P. (The kernel may be short of memory for a moment.)
+void withdraw_revocation(machine* m) noexcept WEFT_REQUIRES(sched.lock);
 // Second half. The P, which now belongs to the caller; null if the M went into the runtime meanwhile.
 processor* complete_revocation(machine* m) noexcept WEFT_REQUIRES(sched.lock);
 

@@ -60,7 +60,10 @@ void revoke_running() noexcept WEFT_REQUIRES(sched.lock) {
   }
   if (n == 0) return;
   base::delay();
-  barrier_everywhere();
+  if (!barrier_everywhere()) [[unlikely]] {
+    for (int i = 0; i < n; ++i) withdraw_revocation(candidates[i]);
+    return;
+  }
   for (int i = 0; i < n; ++i) {
     if (processor* p = complete_revocation(candidates[i])) {
       p->revoked_from = candidates[i];
