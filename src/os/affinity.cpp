@@ -1,8 +1,10 @@
 #include "os/affinity.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include <sched.h>
 #include <sys/syscall.h>
@@ -81,6 +83,12 @@ bool put_on(pid_t tid, int cpu, int most, cpu_mask& before) noexcept {
 bool move_off(pid_t tid, const cpu_mask& taken) noexcept {
   cpu_mask before;
   return restrict(tid, taken, before) && set_mask(tid, before);  // it stays where it is now
+}
+
+bool move_off_if_like_ours(pid_t tid, const cpu_mask& taken) noexcept {
+  cpu_mask ours, theirs;
+  if (!get_mask(0, ours) || !get_mask(tid, theirs) || !std::equal(ours.words, std::end(ours.words), theirs.words)) return false;
+  return move_off(tid, taken);
 }
 
 const std::uint32_t* current_cpu_word() noexcept {

@@ -27,6 +27,10 @@ bool contains(const cpu_mask& mask, int cpu) noexcept;
 // Moves a thread of this process (0: the calling one) to a core that is not in `taken`. False: it may use none.
 bool move_off(pid_t tid, const cpu_mask& taken) noexcept;
 
+// The same for another thread, which may be about to run again: not if its cores are others than the caller's, so that what somebody
+// has chosen for it, or is about to undo, stays.
+bool move_off_if_like_ours(pid_t tid, const cpu_mask& taken) noexcept;
+
 // Where others can read on which core the calling thread is, or was when it ran last; null if the system does not tell.
 const std::uint32_t* current_cpu_word() noexcept;
 

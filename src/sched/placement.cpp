@@ -49,8 +49,9 @@ void arrived_on_core(machine* m) noexcept {
 // chosen that core though another is idle. Nobody has seen it there, since a thread says where it is only once it runs.
 static void send_late_arrivals_elsewhere(const os::cpu_mask& taken) noexcept WEFT_REQUIRES(sched.lock) {
   for (machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
-    const processor* on_its_way = m->next_p.load(std::memory_order_relaxed);
-    if (on_its_way != nullptr && m->seen_on_its_way == on_its_way && os::move_off(m->tid, taken)) {
+    const processor* on_its_way = m->locked_g == nullptr ? m->next_p.load(std::memory_order_relaxed) : nullptr;
+    const pid_t tid = m->tid;
+    if (on_its_way != nullptr && m->seen_on_its_way == on_its_way && tid != 0 && os::move_off_if_like_ours(tid, taken)) {
       sched.moves.fetch_add(1, std::memory_order_relaxed);
     }
     m->seen_on_its_way = on_its_way;

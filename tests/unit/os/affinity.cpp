@@ -110,6 +110,22 @@ TEST(a_running_thread, is_not_moved_if_there_is_nowhere_to_go) {
   EXPECT_FALSE(os::move_off(r.tid, allowed()));
 }
 
+TEST(a_running_thread, is_moved_as_one_of_ours_only_if_it_may_use_the_cores_that_we_may) {
+  const os::cpu_mask all = allowed();
+  runner r;
+  test::await([&] { return r.cpu >= 0; });
+  const int here = r.cpu;
+  os::cpu_mask taken{};
+  os::add(taken, here);
+  if (is_same(taken, all)) return;  // the only one
+  test::await([&] { return os::move_off_if_like_ours(r.tid, taken) && r.cpu != here; });
+  os::cpu_mask before{};
+  ASSERT_TRUE(os::keep_off(r.tid, here, before));
+  EXPECT_TRUE(is_same(before, all)) << "it was left restricted";
+  os::cpu_mask nothing{};
+  EXPECT_FALSE(os::move_off_if_like_ours(r.tid, nothing)) << "somebody keeps it off a core";
+}
+
 TEST(a_running_thread, can_be_seen_on_its_core_from_outside) {
   runner r;
   const std::uint32_t* word = r.word;
