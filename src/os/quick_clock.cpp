@@ -10,6 +10,7 @@
 
 namespace weft::os {
 
+constinit std::atomic<bool> quick_clock::allowed{false};
 constinit std::atomic<std::uint64_t> quick_clock::window_ticks{0};
 constinit std::atomic<std::uint64_t> quick_clock::ns_per_tick{0};
 
@@ -17,8 +18,6 @@ constinit std::atomic<std::uint64_t> quick_clock::ns_per_tick{0};
 namespace {
 
 constexpr std::int64_t window_ns = 8'000;
-
-constinit std::atomic<bool> allowed{false};
 
 // The counter runs at one speed, whatever the core does.
 bool has_steady_counter() noexcept {
@@ -40,7 +39,9 @@ constinit counter_speed speed;
 
 }  // namespace
 
-void quick_clock::prepare() noexcept { allowed.store(has_steady_counter() && is_clock_of_kernel(), std::memory_order_relaxed); }
+void quick_clock::look_at_kernel() noexcept {
+  allowed.store(has_steady_counter() && is_clock_of_kernel(), std::memory_order_relaxed);
+}
 
 std::int64_t quick_clock::look() noexcept {
   const std::uint64_t before = __rdtsc();  // first: what passes until the other is read counts twice, not never
@@ -49,7 +50,7 @@ std::int64_t quick_clock::look() noexcept {
   const std::uint64_t window = window_ticks.load(std::memory_order_relaxed);
   was_ = now;
   looked_at_ = took <= window / 8 ? before : 0;  // if something came between the two, it counts this once only
-  if (window == 0 && allowed.load(std::memory_order_relaxed)) {
+  if (window == 0) {
     if (const double each = speed.learn({before, now, took}); each != 0) {
       ns_per_tick.store(static_cast<std::uint64_t>(each * 1.125 * 4294967296.0), std::memory_order_relaxed);
       // [quick_clock.window] who sees a window sees how long a tick is
@@ -59,7 +60,7 @@ std::int64_t quick_clock::look() noexcept {
   return now;
 }
 #else
-void quick_clock::prepare() noexcept {}
+void quick_clock::look_at_kernel() noexcept {}
 #endif
 
 // ---- how fast the counter is ---------------------------------------------------------------------------------------

@@ -42,8 +42,9 @@ class counter_speed {
 // One a thread.
 class quick_clock {
  public:
-  // Once, before anybody uses one. Without it they are the real clock.
-  static void prepare() noexcept;
+  // Whether the kernel counts by the counter. Before anybody uses one, for without it they are the real clock; and now and then
+  // after that: the kernel may find that the counters of two cores differ, and go over to something else. Allocates nothing.
+  static void look_at_kernel() noexcept;
 
   std::int64_t now_or_later() noexcept {
 #if defined(__x86_64__)
@@ -61,6 +62,7 @@ class quick_clock {
 
 #if defined(__x86_64__)
   std::int64_t estimate() noexcept {
+    if (!allowed.load(std::memory_order_relaxed)) [[unlikely]] return now_ns();  // reading the counter may even be forbidden
     const std::uint64_t ticks = __rdtsc() - looked_at_;
     if (ticks < window_ticks.load(std::memory_order_acquire)) [[likely]] {  // [quick_clock.window]
       return was_ + margin + static_cast<std::int64_t>(ticks * ns_per_tick.load(std::memory_order_relaxed) >> 32);
@@ -70,6 +72,7 @@ class quick_clock {
   std::int64_t look() noexcept;
 #endif
 
+  static std::atomic<bool> allowed;
   // Both 0 until it is known how fast the counter is; for ever if it cannot be used.
   static std::atomic<std::uint64_t> window_ticks;
   static std::atomic<std::uint64_t> ns_per_tick;  // exaggerated; 32 bits are behind the point

@@ -68,7 +68,7 @@ void prepare_once() {
   install_quit_handler();
   prepare_last_words();
   poll::open_poller();
-  os::quick_clock::prepare();
+  os::quick_clock::look_at_kernel();
 }
 
 void apply_stack_size(const options& o) noexcept {

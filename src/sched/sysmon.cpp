@@ -252,9 +252,10 @@ void scavenge(watch& w, std::int64_t now) noexcept {
   scavenge_stacks();
 }
 
-// Affinity and quota may change while the program runs. Reading them allocates: the factory does it.
+// Affinity and quota may change while the program runs, and what the kernel counts time by. Reading that allocates, or sleeps: the
+// factory does it.
 void watch_limits(watch& w, std::int64_t now) noexcept {
-  if (now - w.looked_at_limits < limits_every || !is_following()) return;
+  if (now - w.looked_at_limits < limits_every) return;
   w.looked_at_limits = now;
   request_look_at_limits();
 }

@@ -15,6 +15,7 @@
 #include "gmp/current.h"
 #include "os/affinity.h"
 #include "os/memory.h"
+#include "os/quick_clock.h"
 #include "sched/idle.h"
 #include "sched/last_words.h"
 #include "sched/loop.h"
@@ -142,7 +143,10 @@ void* factory_thread(void*) {
     try {
       for (; spinning > 0; --spinning) create_machine(true);
       for (; spare > 0; --spare) create_machine(false);
-      if (limits) follow_limits();
+      if (limits) {
+        os::quick_clock::look_at_kernel();
+        follow_limits();
+      }
       attend_last_words();
     } catch (const std::exception& e) {
       base::fatal(e.what());

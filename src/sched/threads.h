@@ -18,7 +18,7 @@ void insist_on_successor() noexcept WEFT_REQUIRES(sched.lock);
 // sysmon: for a while nothing has gone on, for want of threads that max_threads forbids, if it is that: a warning, once; or the end.
 void complain_of_threads(bool fatally) noexcept;
 
-// sysmon: the factory looks whether the machine's limits have changed.
+// sysmon: the factory looks whether the machine's limits, or its clock, have changed.
 void request_look_at_limits() noexcept;
 
 // Starts factory and sysmon and the first Ms, once.

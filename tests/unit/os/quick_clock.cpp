@@ -15,7 +15,7 @@ constexpr std::int64_t test_ns = 300'000'000;
 
 class quick_clock : public testing::Test {
  protected:
-  static void SetUpTestSuite() { weft::os::quick_clock::prepare(); }
+  static void SetUpTestSuite() { weft::os::quick_clock::look_at_kernel(); }
 };
 
 // Reads both clocks by turns, so that most readings are those of the counter. Returns how far the quick one was ahead at most.
