@@ -13,4 +13,11 @@ namespace weft::base {
 #endif
 }
 
+// After a read-modify-write whose store, too, is to be visible before anything after it is loaded: on x86-64 it is.
+[[gnu::always_inline]] inline void settle_exchange() noexcept {
+#if !defined(__x86_64__)
+  full_barrier();
+#endif
+}
+
 }  // namespace weft::base

@@ -1,5 +1,6 @@
 #include "poll/descriptor.h"
 
+#include "base/barrier.h"
 #include "base/delay.h"
 #include "base/fatal.h"
 #include "base/lock.h"
@@ -81,6 +82,7 @@ announced slot::announce(waiter& w) noexcept {
     }
     if (state != ready && state != closed) base::fatal("two goroutines wait in one slot of a poll descriptor");
     if (state == closed || word_.compare_exchange_weak(state, idle, std::memory_order_acq_rel, std::memory_order_acquire)) {
+      base::settle_exchange();  // [slot.used] who sees `ready` from here on sees what was there before the call that comes next
       count_ended();
       return state == closed ? announced::closed : announced::ready;
     }

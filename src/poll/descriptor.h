@@ -87,7 +87,7 @@ class slot {
   waiter* nudge() noexcept;
   waiter* close() noexcept;
 
-  // Who has seen an event, and that this holds after it, need not notify: whoever uses it up tries its call after that.
+  // Who has seen an event, and that this holds after it, need not notify: whoever uses it up tries its call after that. [slot.used]
   bool is_ready() const noexcept { return word_.load(std::memory_order_seq_cst) == ready; }
 
   // Not to be touched: it may be gone. For who wants its cache lines to be there by the time he takes it.
