@@ -22,6 +22,7 @@
 
 #include "arch/context.h"
 #include "arch/sanitizer.h"
+#include "base/backoff.h"
 #include "base/futex.h"
 #include "base/note.h"
 #include "base/peekable.h"
@@ -70,6 +71,7 @@ struct alignas(64) machine {
 
   std::int64_t works_since = 0;           // when it last found something to do (sched/thrift.h)
   gmp::hauls hauls;                       // what it was worth
+  base::backoff kept_from_timers;         // since it came too late for those of another P, again and again (sched/timers.cpp)
   std::atomic<std::int32_t> last_p{0};    // the id of the P that it has or had: for the goroutine, in no section
   os::quick_clock clock;                  // what deadlines are counted from
   void* signal_stack = nullptr;           // that weft has made for its thread

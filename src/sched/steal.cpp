@@ -97,7 +97,7 @@ steal_result steal_pass(machine* m, manner how, std::int64_t& now) noexcept {
     if (sched.stopping.load(std::memory_order_relaxed)) return true;
     processor* victim = processor_at(static_cast<int>(at));
     if (victim == thief) return false;
-    if (how.last_pass && may_have_timers(static_cast<int>(at)) && steal_timers(thief, victim, now)) {
+    if (how.last_pass && may_have_timers(static_cast<int>(at)) && steal_timers(m, victim, now)) {
       result.found = take_own(thief);  // what the timers readied is in the thief's own queue
     }
     // An idle P has no goroutines, but it may have timers.

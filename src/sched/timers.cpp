@@ -85,12 +85,17 @@ bool run_timers(processor* p, std::int64_t& now) noexcept {
   return ran != 0;
 }
 
-bool steal_timers(processor* thief, processor* victim, std::int64_t& now) noexcept {
+bool steal_timers(machine* thief, processor* victim, std::int64_t& now) noexcept {
   if (!is_timer_due(victim, now)) return false;
-  const auto ran = victim->timers.run_if_free(now).count;
-  if (ran == 0) return false;
-  thief->counters.timers_run.add(ran);
-  thief->counters.timers_stolen.bump();
+  const timers::ran ran = victim->timers.run_if_free(now);
+  if (ran.next_when != 0 && ran.next_when <= now && ran.count == 0) {
+    thief->kept_from_timers.once();
+    return false;
+  }
+  thief->kept_from_timers = base::backoff();
+  if (ran.count == 0) return false;
+  thief->p->counters.timers_run.add(ran.count);
+  thief->p->counters.timers_stolen.bump();
   return true;
 }
 

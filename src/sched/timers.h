@@ -20,8 +20,9 @@ bool stop_timer_sync(timers::timer_node& node) noexcept;
 // true if something ran.
 bool is_timer_due(const processor* p, std::int64_t& now) noexcept;
 bool run_timers(processor* p, std::int64_t& now) noexcept;
-// The same for a thief, who does not wait for those who are at the timers.
-bool steal_timers(processor* thief, processor* victim, std::int64_t& now) noexcept;
+// The same for a thief, who does not wait for those who are at the timers. But as long as they are due he comes back for them at once,
+// and who has them may be off its core, maybe off this one: so he waits after all if that happens many times in a row.
+bool steal_timers(machine* thief, processor* victim, std::int64_t& now) noexcept;
 
 // The earliest deadline of all Ps, or an earlier one of a timer that was stopped; 0 if there is none.
 std::int64_t next_timer() noexcept;
