@@ -90,6 +90,7 @@ struct alignas(64) machine {
   machine* idle_link = nullptr;
   int last_cpu = -1;            // when it last went to sleep
   bool kept_off = false;        // by who woke it: it may use `cpus` again
+  std::atomic<bool> placed{false};  // who wakes it chooses its core. Set before next_p, until it has arrived
   const processor* seen_on_its_way = nullptr;  // by sysmon: the P that it was being woken with (sched.lock)
   os::cpu_mask cpus;
   const std::uint32_t* cpu_word = nullptr;  // where the kernel says on which core its thread is

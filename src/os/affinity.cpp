@@ -50,12 +50,15 @@ bool set_mask(pid_t tid, const cpu_mask& mask) noexcept {
   return ::syscall(SYS_sched_setaffinity, tid, sizeof mask.words, mask.words) == 0;
 }
 
-// False, and nothing has changed, if nothing would be left.
-bool restrict(pid_t tid, const cpu_mask& taken, cpu_mask& before) noexcept {
-  if (!get_mask(tid, before)) return false;
-  cpu_mask rest = before;
+// False, and nothing has changed, if nothing would be left of `all`.
+bool set_rest(pid_t tid, const cpu_mask& all, const cpu_mask& taken) noexcept {
+  cpu_mask rest = all;
   for (std::size_t i = 0; i < sizeof rest.words / sizeof *rest.words; ++i) rest.words[i] &= ~taken.words[i];
   return !is_empty(rest) && set_mask(tid, rest);
+}
+
+bool restrict(pid_t tid, const cpu_mask& taken, cpu_mask& before) noexcept {
+  return get_mask(tid, before) && set_rest(tid, before, taken);
 }
 
 }  // namespace
@@ -88,7 +91,7 @@ bool move_off(pid_t tid, const cpu_mask& taken) noexcept {
 bool move_off_if_like_ours(pid_t tid, const cpu_mask& taken) noexcept {
   cpu_mask ours, theirs;
   if (!get_mask(0, ours) || !get_mask(tid, theirs) || !std::equal(ours.words, std::end(ours.words), theirs.words)) return false;
-  return move_off(tid, taken);
+  return set_rest(tid, theirs, taken) && set_mask(tid, theirs);
 }
 
 const std::uint32_t* current_cpu_word() noexcept {

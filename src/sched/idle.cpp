@@ -115,10 +115,7 @@ static core_wish wish_of_waker() noexcept {
 }
 
 // There was none that had been elsewhere. It sleeps still, and is ours to wake; sleep_machine() undoes this.
-static void keep_off_this_core(machine* m) noexcept {
-  const int here = ::sched_getcpu();
-  if (m->last_cpu == here) m->kept_off = os::keep_off(m->tid, here, m->cpus);
-}
+static void keep_off_its_last_core(machine* m) noexcept { m->kept_off = os::keep_off(m->tid, m->last_cpu, m->cpus); }
 
 // For the next M that comes by the lock, and for the one that watches in the poller, or is about to.
 static void leave_word() noexcept WEFT_REQUIRES(sched.lock) {
@@ -132,6 +129,7 @@ void wake_processor_slow() noexcept {
   const core_wish wish = wish_of_waker();
   machine* woken = nullptr;
   bool rotated = false;
+  bool placed = false;
   {
     base::lock_guard guard(sched.lock);
     // While the world stops, whoever starts it again looks at all queues.
@@ -147,6 +145,8 @@ void wake_processor_slow() noexcept {
     } else if ((woken = take_idle_machine(wish)) != nullptr) {
       woken->spinning = true;
       p->counters.spins.bump();
+      placed = wish == core_wish::elsewhere && woken->last_cpu == ::sched_getcpu();
+      woken->placed.store(placed, std::memory_order_relaxed);
       woken->next_p.store(p, std::memory_order_release);
     } else if (goroutine* g = take_stopped()) {
       // No thread at hand, but one whose goroutine is stopped in place (and may hold what the factory needs).
@@ -169,7 +169,7 @@ void wake_processor_slow() noexcept {
     }
   }
   if (woken == nullptr) return;
-  if (wish == core_wish::elsewhere && !rotated) keep_off_this_core(woken);
+  if (placed) keep_off_its_last_core(woken);
   sched.machine_wakeups.fetch_add(1, std::memory_order_relaxed);
   woken->park.wake();
   if (rotated && any_work()) wake_processor();  // that one looks for nothing, and meanwhile we seemed to

@@ -21,6 +21,7 @@ bool belongs_elsewhere(const runnable* r) noexcept {
 // The P goes to the M that the goroutine belongs to.
 void send_home(machine* m, goroutine* g) noexcept {
   begin_retiring(m);
+  g->own_machine->placed.store(true, std::memory_order_relaxed);
   machine* home = hand_to_own_machine(g, std::exchange(m->p, nullptr));
   send_to_core(core_of_thread(m), home);
   home->park.wake();

@@ -43,13 +43,17 @@ void send_to_core(int core, machine* to) noexcept {
 
 void arrived_on_core(machine* m) noexcept {
   if (std::exchange(m->kept_off, false)) os::allow(m->cpus);
+  m->placed.store(false, std::memory_order_relaxed);
 }
 
 // An M that was woken with a P, has not arrived since the last look, and so stands behind somebody who runs: the kernel may have
 // chosen that core though another is idle. Nobody has seen it there, since a thread says where it is only once it runs.
 static void send_late_arrivals_elsewhere(const os::cpu_mask& taken) noexcept WEFT_REQUIRES(sched.lock) {
   for (machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
-    const processor* on_its_way = m->locked_g == nullptr ? m->next_p.load(std::memory_order_relaxed) : nullptr;
+    // acquire: who sees the P sees `placed` with it. Whoever chooses its core restricts it at this very moment, maybe, and two who
+    // do that would each put back what the other has left.
+    const processor* on_its_way = m->locked_g == nullptr ? m->next_p.load(std::memory_order_acquire) : nullptr;
+    if (m->placed.load(std::memory_order_relaxed)) on_its_way = nullptr;
     const pid_t tid = m->tid;
     if (on_its_way != nullptr && m->seen_on_its_way == on_its_way && tid != 0 && os::move_off_if_like_ours(tid, taken)) {
       sched.moves.fetch_add(1, std::memory_order_relaxed);

@@ -16,7 +16,7 @@ void leave_crowd(processor* p) noexcept;
 
 // `to` sleeps, and is the caller's to wake, as the successor of an M that will leave this core in a moment: the kernel would
 // put it where it was before, though somebody else runs there, and the other core would be idle. Not if it is locked, nor if there
-// are more cores than Ps: then one is free.
+// are more cores than Ps: then one is free. By sysmon, or with `to->placed` set before it was given its P.
 void send_to_core(int core, machine* to) noexcept;
 
 // Where the M's thread is, which must not end meanwhile; -1: the kernel does not say.
