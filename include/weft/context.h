@@ -96,12 +96,12 @@ class context {
  public:
   context() noexcept = default;
 
-  // Closed when this context is cancelled; the nil channel if that can never happen. Keep a handle of the context, or its cancel
-  // function, for as long: once all are gone, so is the context, and nobody cancels it any more.
+  // Closed when this context is cancelled; the nil channel if that can never happen. Once all handles of the context and its cancel
+  // function are gone, nobody cancels it any more, but for its deadline if it has one.
   recv_chan<std::monostate> done() const { return detail::done_of(node_); }
   // Why: errc::canceled or errc::deadline_exceeded. No error as long as done() is open.
   std::error_code error() const { return detail::error_of(node_); }
-  // The same as a std::stop_token, for code that knows those.
+  // The same as a std::stop_token, for code that knows those. A context with a deadline that has given one lives until it is cancelled.
   std::stop_token token() const { return detail::token_of(node_); }
   // When it will be cancelled at the latest.
   std::optional<std::chrono::steady_clock::time_point> deadline() const {

@@ -1,6 +1,10 @@
 // A tree of nodes. A child keeps its parent alive; a parent knows its children by raw pointers in an intrusive list, which
 // a child leaves when it is cancelled or destroyed. Locks are taken from the parent to the child, never the other way.
 //
+// Who has no handle any more may still have done(), or a token, and count on the deadline. Then the last handle's ownership
+// is not dropped: it is the deadline's, until the node is cancelled. Not so where there is no deadline: nobody might ever
+// cancel it, and an ancestor that nobody has a handle of cannot be told from one that somebody will cancel.
+//
 // A tree may be deeper than a stack has room for: nothing here recurses along it.
 //
 //   [context.owners] release: what the other owners did to a node is visible to the last one, who destroys it
@@ -36,7 +40,14 @@ class context_node {
     }
     return n != 0;
   }
-  bool drop() noexcept { return owners_.fetch_sub(1, std::memory_order_acq_rel) == 1; }  // [context.owners]
+  // True: it was the last.
+  bool drop() noexcept {
+    std::uint32_t n = owners_.load(std::memory_order_acquire);  // [context.owners]
+    for (;;) {
+      if (n == 1 && is_counted_on() && leave_to_deadline()) return false;
+      if (owners_.compare_exchange_weak(n, n - 1, std::memory_order_acq_rel, std::memory_order_acquire)) return n == 1;
+    }
+  }
   // Nobody can find it from here on. What it hung on is the caller's.
   context_ref retire() noexcept {
     leave_parent();
@@ -52,6 +63,7 @@ class context_node {
   // done() is closed before stop is requested: who comes from there finds it requested, whoever does that.
   std::stop_token token() {
     if (error()) stop_.request_stop();
+    gave_token_.store(true, std::memory_order_relaxed);
     return stop_.get_token();
   }
   std::error_code error() {
@@ -70,6 +82,8 @@ class context_node {
   void take_children(std::vector<context_ref>& to) noexcept;
   void leave_parent() noexcept;
   void disarm() noexcept;
+  bool is_counted_on() const noexcept;
+  bool leave_to_deadline() noexcept;
   static void on_deadline(void* self, std::uint64_t, std::int64_t) noexcept;
   static void run_expiry(record* r);
 
@@ -79,8 +93,10 @@ class context_node {
   const std::int64_t deadline_;
   const chan<std::monostate> done_;
   std::stop_source stop_;
+  std::atomic<bool> gave_token_{false};
 
   mutex lock_;
+  bool is_deadlines_ = false;                     // one of the owners is the deadline
   std::error_code error_;                         // guarded by lock_, like the list
   context_node* first_child_ = nullptr;
 
@@ -141,12 +157,26 @@ void context_node::take_children(std::vector<context_ref>& to) noexcept {
   }
 }
 
+// The caller has the last handle, so nobody can get at done() or a token from here on.
+bool context_node::is_counted_on() const noexcept {
+  if (!is_cancelable() || deadline_ == no_deadline) return false;
+  return gave_token_.load(std::memory_order_relaxed) || chan_access::of(done_).get()->owners.load(std::memory_order_relaxed) > 1;
+}
+
+// False: it is cancelled, or is about to be by somebody who has become an owner.
+bool context_node::leave_to_deadline() noexcept {
+  std::lock_guard guard(lock_);
+  return !error_ && !std::exchange(is_deadlines_, true);
+}
+
 void context_node::cancel_one(std::error_code why, std::vector<context_ref>& next) noexcept {
+  context_ref deadlines;
   {
     std::lock_guard guard(lock_);
     if (error_) return;
     error_ = why;
     take_children(next);
+    if (std::exchange(is_deadlines_, false)) deadlines = context_ref(this);
   }
   done_.close();
   stop_.request_stop();  // runs callbacks of the user's: without the lock

@@ -260,4 +260,64 @@ TEST(the_tree, survives_cancels_deadlines_and_ends_in_any_order) {
   }
 }
 
+// ---- nobody has a handle any more ------------------------------------------------------------------------------------
+
+TEST(done_of_a_context_without_handles, is_closed_at_the_deadline) {
+  weft::run([] {
+    const auto done = weft::with_timeout(weft::background(), 5ms).first.done();
+    EXPECT_EQ(done.recv(), std::nullopt);
+  });
+}
+
+TEST(done_of_a_context_without_handles, is_closed_at_the_deadline_of_an_ancestor_that_has_none_either) {
+  weft::run([] {
+    const auto done = [] {
+      const weft::context parent = weft::with_timeout(weft::background(), 5ms).first;
+      return weft::with_cancel(weft::with_value(parent, 1, 2)).first.done();
+    }();
+    EXPECT_EQ(done.recv(), std::nullopt);
+  });
+}
+
+TEST(done_of_a_context_without_handles, is_closed_when_its_parent_is_cancelled_before_the_deadline) {
+  weft::run([] {
+    const auto [parent, cancel] = weft::with_cancel(weft::background());
+    const auto done = weft::with_timeout(parent, 1h).first.done();
+    std::monostate nothing;
+    EXPECT_EQ(done.try_recv(nothing), weft::recv_status::empty);
+    cancel();
+    EXPECT_EQ(done.try_recv(nothing), weft::recv_status::closed);
+  });
+}
+
+TEST(a_token_of_a_context_without_handles, is_requested_to_stop_at_the_deadline) {
+  weft::run([] {
+    const std::stop_token token = weft::with_timeout(weft::background(), 5ms).first.token();
+    weft::chan<int> stopped(1);
+    const std::stop_callback callback(token, [&] { stopped.send(1); });
+    EXPECT_EQ(stopped.recv(), 1);
+  });
+}
+
+// Handles and done() go in any order, on two Ps, while the deadline comes: a node is destroyed once, and each done() is closed.
+TEST(done_of_a_context_without_handles, is_closed_whoever_lets_go_of_it_when) {
+  weft::run(
+      [] {
+        weft::wait_group all;
+        for (int i = 0; i < 2000; ++i) {
+          auto [c, cancel] = weft::with_timeout(weft::background(), std::chrono::microseconds(i % 300));
+          all.go([c = std::move(c)]() mutable {
+            const auto done = c.done();
+            c = weft::background();
+            EXPECT_EQ(done.recv(), std::nullopt);
+          });
+          all.go([cancel = std::move(cancel), i] {
+            if (i % 4 == 0) cancel();
+          });
+        }
+        all.wait();
+      },
+      {.procs = 2});
+}
+
 }  // namespace
