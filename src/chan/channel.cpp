@@ -135,7 +135,6 @@ void lock_late(channel& c, machine* m) noexcept WEFT_ACQUIRE(c.lock) {
   }
 }
 
-// `m` may be null.
 [[gnu::noinline]] void send_later(channel& c, machine* m, void* value) {
   lock_late(c, m);
   send_locked(c, m, value);

@@ -36,7 +36,7 @@ void barrier_for_sure() noexcept {
   const int saved = errno;
   int attempts = 1000;
   for (base::backoff wait; !barrier_everywhere(); wait.once()) {
-    if (--attempts == 0) base::fatal("a channel cannot be taken from its home: membarrier fails, and has worked before");
+    if (--attempts == 0) base::fatal("a channel cannot be taken from its home: membarrier fails, and has worked before (a sandbox must go on allowing it)");
   }
   errno = saved;
 }

@@ -10,6 +10,7 @@
 #include "sched/find_work.h"
 #include "sched/idle.h"
 #include "sched/park.h"
+#include "sched/placement.h"
 #include "sched/preempt.h"
 #include "sched/section.h"
 #include "sched/switch.h"
@@ -56,6 +57,7 @@ void serve_locked(machine* m) noexcept {
   goroutine* g = m->locked_g;
   give_up_processor(m);
   sleep_with_nothing(m);
+  arrived_on_core(m);
   acquire(m, m->take_next_processor());
   m->p->counters.locked_turns.bump();
   switch_from_g0(m, g);

@@ -46,9 +46,24 @@ void arrived_on_core(machine* m) noexcept {
   m->placed.store(false, std::memory_order_relaxed);
 }
 
+// Whether a P is being brought to an M, which has not taken it yet.
+static bool any_on_its_way() noexcept WEFT_REQUIRES(sched.lock) {
+  const int procs = sched.procs.load(std::memory_order_acquire);
+  for (int i = 0; i < procs; ++i) {
+    const processor* p = processor_at(i);
+    if (p->owner.load(std::memory_order_relaxed) == nullptr && p->state.load(std::memory_order_relaxed) == processor_state::running) return true;
+  }
+  return false;
+}
+
 // An M that was woken with a P, has not arrived since the last look, and so stands behind somebody who runs: the kernel may have
 // chosen that core though another is idle. Nobody has seen it there, since a thread says where it is only once it runs.
 static void send_late_arrivals_elsewhere(const os::cpu_mask& taken) noexcept WEFT_REQUIRES(sched.lock) {
+  // There may be thousands of Ms, each in a page of its own: they are looked at only if there is somebody to be found.
+  static bool any_seen = false;
+  const bool look = any_on_its_way();
+  if (!look && !any_seen) return;
+  any_seen = false;
   for (machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
     // acquire: who sees the P sees `placed` with it. Whoever chooses its core restricts it at this very moment, maybe, and two who
     // do that would each put back what the other has left.
@@ -58,7 +73,8 @@ static void send_late_arrivals_elsewhere(const os::cpu_mask& taken) noexcept WEF
     if (on_its_way != nullptr && m->seen_on_its_way == on_its_way && tid != 0 && os::move_off_if_like_ours(tid, taken)) {
       sched.moves.fetch_add(1, std::memory_order_relaxed);
     }
-    m->seen_on_its_way = on_its_way;
+    if (m->seen_on_its_way != on_its_way) m->seen_on_its_way = on_its_way;
+    any_seen |= on_its_way != nullptr;
   }
 }
 
