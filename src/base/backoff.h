@@ -15,8 +15,8 @@ namespace weft::base {
 
 class backoff {
  public:
-  // With how many pauses it begins.
-  explicit backoff(int pauses = 100) noexcept : pauses_(pauses) {}
+  // With how many pauses it begins, and how long it sleeps at most.
+  explicit backoff(int pauses = 100, long longest_nap_ns = 1'000'000) noexcept : pauses_(pauses), longest_nap_ns_(longest_nap_ns) {}
 
   void once() noexcept {
     if (pauses_ > 0) {
@@ -36,14 +36,13 @@ class backoff {
     const int before = errno;  // a signal may cut the nap short, and the goroutine's errno is not ours
     ::nanosleep(&t, nullptr);
     errno = before;
-    nap_ns_ = std::min(2 * nap_ns_, longest_nap_ns);
+    nap_ns_ = std::min(2 * nap_ns_, longest_nap_ns_);
   }
-
-  static constexpr long longest_nap_ns = 1'000'000;
 
   int pauses_;
   int yields_ = 16;
   long nap_ns_ = 20'000;
+  long longest_nap_ns_;
 };
 
 }  // namespace weft::base

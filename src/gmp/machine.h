@@ -72,6 +72,7 @@ struct alignas(64) machine {
   std::int64_t works_since = 0;           // when it last found something to do (sched/thrift.h)
   gmp::hauls hauls;                       // what it was worth
   base::backoff kept_from_timers;         // since it came too late for those of another P, again and again (sched/timers.cpp)
+  std::int64_t kept_from_timers_when = 0; // for the last time
   std::atomic<std::int32_t> last_p{0};    // the id of the P that it has or had: for the goroutine, in no section
   os::quick_clock clock;                  // what deadlines are counted from
   void* signal_stack = nullptr;           // that weft has made for its thread
@@ -91,7 +92,6 @@ struct alignas(64) machine {
   int last_cpu = -1;            // when it last went to sleep
   bool kept_off = false;        // by who woke it: it may use `cpus` again
   std::atomic<bool> placed{false};  // who wakes it chooses its core. Set before next_p, until it has arrived
-  const processor* seen_on_its_way = nullptr;  // by sysmon: the P that it was being woken with (sched.lock)
   os::cpu_mask cpus;
   const std::uint32_t* cpu_word = nullptr;  // where the kernel says on which core its thread is
   machine* all_link = nullptr;

@@ -85,6 +85,7 @@ struct processor {
   std::atomic<std::uint64_t> calls{0};                    // blocking calls begun
   std::atomic<processor_state> state{processor_state::dead};
   std::atomic<machine*> owner{nullptr};
+  std::atomic<machine*> bound_for{nullptr};               // to whom it was sent last: on its way as long as that one's next_p says so
 
   // -- written by others, read by the owner at every switch --
   alignas(64) std::atomic<bool> attention{false};          // end of slice, or stop: take the slow path
@@ -112,6 +113,7 @@ struct processor {
   std::int64_t seen_cpu = 0;     // of its thread, at the last such look; 0: there was none
   std::int64_t next_look = 0;    // into the slice: whether it sleeps in the kernel
   std::uint32_t vain_looks = 0;  // in a row: it did not
+  const machine* seen_bound_for = nullptr;  // it was on its way there (sched.lock)
   std::uint64_t seen_calls = 0;
   std::int64_t seen_call_when = 0;
 

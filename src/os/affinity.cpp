@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -41,19 +42,34 @@ int count(const cpu_mask& mask) noexcept {
   return n;
 }
 
+// Callers may stand in a goroutine, whose errno is not theirs to change.
+template <class Call>
+long without_errno(Call call) noexcept {
+  const int before = errno;
+  const long n = call();
+  errno = before;
+  return n;
+}
+
 bool get_mask(pid_t tid, cpu_mask& mask) noexcept {
   mask = {};
-  return ::syscall(SYS_sched_getaffinity, tid, sizeof mask.words, mask.words) > 0;
+  return without_errno([&] { return ::syscall(SYS_sched_getaffinity, tid, sizeof mask.words, mask.words); }) > 0;
 }
 
 bool set_mask(pid_t tid, const cpu_mask& mask) noexcept {
-  return ::syscall(SYS_sched_setaffinity, tid, sizeof mask.words, mask.words) == 0;
+  return without_errno([&] { return ::syscall(SYS_sched_setaffinity, tid, sizeof mask.words, mask.words); }) == 0;
+}
+
+bool equal(const cpu_mask& a, const cpu_mask& b) noexcept { return std::equal(a.words, std::end(a.words), b.words); }
+
+cpu_mask without(cpu_mask mask, const cpu_mask& taken) noexcept {
+  for (std::size_t i = 0; i < sizeof mask.words / sizeof *mask.words; ++i) mask.words[i] &= ~taken.words[i];
+  return mask;
 }
 
 // False, and nothing has changed, if nothing would be left of `all`.
 bool set_rest(pid_t tid, const cpu_mask& all, const cpu_mask& taken) noexcept {
-  cpu_mask rest = all;
-  for (std::size_t i = 0; i < sizeof rest.words / sizeof *rest.words; ++i) rest.words[i] &= ~taken.words[i];
+  const cpu_mask rest = without(all, taken);
   return !is_empty(rest) && set_mask(tid, rest);
 }
 
@@ -89,9 +105,11 @@ bool move_off(pid_t tid, const cpu_mask& taken) noexcept {
 }
 
 bool move_off_if_like_ours(pid_t tid, const cpu_mask& taken) noexcept {
-  cpu_mask ours, theirs;
-  if (!get_mask(0, ours) || !get_mask(tid, theirs) || !std::equal(ours.words, std::end(ours.words), theirs.words)) return false;
-  return set_rest(tid, theirs, taken) && set_mask(tid, theirs);
+  cpu_mask ours, theirs, now;
+  if (!get_mask(0, ours) || !get_mask(tid, theirs) || !equal(ours, theirs) || !set_rest(tid, theirs, taken)) return false;
+  // It runs by now, maybe, and what it has chosen for itself since then stays.
+  if (get_mask(tid, now) && equal(now, without(theirs, taken))) set_mask(tid, theirs);
+  return true;
 }
 
 const std::uint32_t* current_cpu_word() noexcept {

@@ -147,7 +147,7 @@ void wake_processor_slow() noexcept {
       p->counters.spins.bump();
       placed = wish == core_wish::elsewhere && woken->last_cpu == ::sched_getcpu();
       woken->placed.store(placed, std::memory_order_relaxed);
-      woken->next_p.store(p, std::memory_order_release);
+      send_on_its_way(p, woken);
     } else if (goroutine* g = take_stopped()) {
       // No thread at hand, but one whose goroutine is stopped in place (and may hold what the factory needs).
       sched.spinning.fetch_sub(1, std::memory_order_seq_cst);

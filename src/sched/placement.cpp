@@ -46,35 +46,26 @@ void arrived_on_core(machine* m) noexcept {
   m->placed.store(false, std::memory_order_relaxed);
 }
 
-// Whether a P is being brought to an M, which has not taken it yet.
-static bool any_on_its_way() noexcept WEFT_REQUIRES(sched.lock) {
-  const int procs = sched.procs.load(std::memory_order_acquire);
-  for (int i = 0; i < procs; ++i) {
-    const processor* p = processor_at(i);
-    if (p->owner.load(std::memory_order_relaxed) == nullptr && p->state.load(std::memory_order_relaxed) == processor_state::running) return true;
-  }
-  return false;
+// To whom the P is on its way; null if it is not. Not of Ms that are locked, or whose core somebody chooses: that one restricts the
+// M's cores at this very moment, maybe, and two who do that would each put back what the other has left.
+static machine* on_its_way_to(const processor* p) noexcept {
+  machine* m = p->bound_for.load(std::memory_order_relaxed);
+  // acquire: who sees the P there sees `placed` with it
+  if (m == nullptr || m->next_p.load(std::memory_order_acquire) != p) return nullptr;
+  return m->locked_g != nullptr || m->placed.load(std::memory_order_relaxed) ? nullptr : m;
 }
 
 // An M that was woken with a P, has not arrived since the last look, and so stands behind somebody who runs: the kernel may have
 // chosen that core though another is idle. Nobody has seen it there, since a thread says where it is only once it runs.
 static void send_late_arrivals_elsewhere(const os::cpu_mask& taken) noexcept WEFT_REQUIRES(sched.lock) {
-  // There may be thousands of Ms, each in a page of its own: they are looked at only if there is somebody to be found.
-  static bool any_seen = false;
-  const bool look = any_on_its_way();
-  if (!look && !any_seen) return;
-  any_seen = false;
-  for (machine* m = sched.all_ms.load(std::memory_order_acquire); m != nullptr; m = m->all_link) {
-    // acquire: who sees the P sees `placed` with it. Whoever chooses its core restricts it at this very moment, maybe, and two who
-    // do that would each put back what the other has left.
-    const processor* on_its_way = m->locked_g == nullptr ? m->next_p.load(std::memory_order_acquire) : nullptr;
-    if (m->placed.load(std::memory_order_relaxed)) on_its_way = nullptr;
+  const int procs = sched.procs.load(std::memory_order_acquire);
+  for (int i = 0; i < procs; ++i) {
+    processor* p = processor_at(i);
+    const machine* m = on_its_way_to(p);
+    const machine* seen = std::exchange(p->seen_bound_for, m);
+    if (m == nullptr || m != seen) continue;
     const pid_t tid = m->tid;
-    if (on_its_way != nullptr && m->seen_on_its_way == on_its_way && tid != 0 && os::move_off_if_like_ours(tid, taken)) {
-      sched.moves.fetch_add(1, std::memory_order_relaxed);
-    }
-    if (m->seen_on_its_way != on_its_way) m->seen_on_its_way = on_its_way;
-    any_seen |= on_its_way != nullptr;
+    if (tid != 0 && os::move_off_if_like_ours(tid, taken)) sched.moves.fetch_add(1, std::memory_order_relaxed);
   }
 }
 

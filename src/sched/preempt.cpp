@@ -16,6 +16,7 @@
 #include "sched/syscall.h"
 #include "sched/threads.h"
 #include "sched/tracing.h"
+#include "sched/transit.h"
 
 namespace weft::sched {
 
@@ -165,7 +166,7 @@ bool sleeps_in_kernel(processor* p) noexcept {
 machine* hand_to_own_machine(goroutine* g, processor* p) noexcept {
   machine* m = g->own_machine;
   p->owner.store(nullptr, std::memory_order_relaxed);
-  m->next_p.store(p, std::memory_order_release);
+  send_on_its_way(p, m);
   return m;
 }
 

@@ -101,7 +101,7 @@ machine* hand_off(processor* p, core_wish wish) noexcept {
   // First: one that is awake takes the P without the lock as soon as it is there, and then looks whether it was announced.
   if (!spinning) announce_transit(m);
   base::delay();
-  m->next_p.store(p, std::memory_order_release);  // [transit.give]
+  send_on_its_way(p, m);
   return m == awake ? nullptr : m;
 }
 

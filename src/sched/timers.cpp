@@ -85,14 +85,24 @@ bool run_timers(processor* p, std::int64_t& now) noexcept {
   return ran != 0;
 }
 
+// That many times in a row within a moment: who has their lock is off its core, and the thief is on it, maybe. Not for long: others
+// take the thief for somebody who looks for work.
+static void wait_for_timers(machine* thief, std::int64_t now) noexcept {
+  constexpr std::int64_t row_ends_ns = 1'000'000;
+  constexpr long longest_nap_ns = 80'000;
+  if (now - thief->kept_from_timers_when > row_ends_ns) thief->kept_from_timers = base::backoff(100, longest_nap_ns);
+  thief->kept_from_timers.once();
+  thief->kept_from_timers_when = now;
+}
+
 bool steal_timers(machine* thief, processor* victim, std::int64_t& now) noexcept {
   if (!is_timer_due(victim, now)) return false;
   const timers::ran ran = victim->timers.run_if_free(now);
   if (ran.next_when != 0 && ran.next_when <= now && ran.count == 0) {
-    thief->kept_from_timers.once();
+    wait_for_timers(thief, now);
     return false;
   }
-  thief->kept_from_timers = base::backoff();
+  thief->kept_from_timers_when = 0;
   if (ran.count == 0) return false;
   thief->p->counters.timers_run.add(ran.count);
   thief->p->counters.timers_stolen.bump();

@@ -17,6 +17,12 @@
 
 namespace weft::sched {
 
+// From here on the P is on its way to `m`, which somebody wakes, or has woken. Who sees it sees all that was done to the M before.
+inline void send_on_its_way(processor* p, machine* m) noexcept {
+  p->bound_for.store(m, std::memory_order_relaxed);
+  m->next_p.store(p, std::memory_order_release);  // [transit.give]
+}
+
 // The P that is on its way to `m`.
 void announce_transit(machine* m) noexcept WEFT_REQUIRES(sched.lock);
 

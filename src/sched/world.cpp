@@ -19,6 +19,7 @@
 #include "sched/sysmon.h"
 #include "sched/timers.h"
 #include "sched/tracing.h"
+#include "sched/transit.h"
 
 namespace weft::sched {
 namespace {
@@ -193,7 +194,7 @@ void start_world(int procs) noexcept {
         drain_to_global(p);
         put_idle_processor(p);
       } else {
-        m->next_p.store(p, std::memory_order_release);
+        send_on_its_way(p, m);
         woken[wakes++] = m;
       }
     }
