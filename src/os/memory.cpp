@@ -14,9 +14,6 @@
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 #ifndef SYS_process_madvise
 #define SYS_process_madvise 440
 #endif
@@ -31,14 +28,13 @@ void* map(std::size_t bytes, int extra_flags) noexcept {
   return p == MAP_FAILED ? nullptr : p;
 }
 
-// Many pages, at_index(0) and so on, in one system call.
-template <class AtIndex>
-bool advise_pages(AtIndex at_index, std::size_t count, int advice) noexcept {
+// All guards of a batch in one system call.
+bool install_vectored(std::byte* first, std::size_t stride, std::size_t count) noexcept {
   iovec pages[64];
   for (std::size_t done = 0; done < count;) {
     const std::size_t n = std::min(count - done, std::size(pages));
-    for (std::size_t i = 0; i < n; ++i) pages[i] = {at_index(done + i), page_size};
-    const long rc = ::syscall(SYS_process_madvise, pidfd_self, pages, n, advice, 0);
+    for (std::size_t i = 0; i < n; ++i) pages[i] = {first + (done + i) * stride, page_size};
+    const long rc = ::syscall(SYS_process_madvise, pidfd_self, pages, n, MADV_GUARD_INSTALL, 0);
     if (rc != static_cast<long>(n * page_size)) return false;
     done += n;
   }
@@ -80,14 +76,6 @@ void* reserve_stacks(std::size_t bytes) noexcept {
   return p;
 }
 
-// Keeps errno: callers are in the midst of a goroutine.
-bool make_pages(std::byte* const* pages, std::size_t count) noexcept {
-  const int saved = errno;
-  const bool made = advise_pages([=](std::size_t i) { return pages[i]; }, count, MADV_POPULATE_WRITE);
-  errno = saved;
-  return made;
-}
-
 void release_pages(void* at, std::size_t bytes) noexcept { ::madvise(at, bytes, MADV_DONTNEED); }
 
 guard_mode probe_guard_mode() noexcept {
@@ -100,8 +88,7 @@ guard_mode probe_guard_mode() noexcept {
 
 bool install_guards(void* first, std::size_t stride, std::size_t count, guard_mode mode) noexcept {
   auto* at = static_cast<std::byte*>(first);
-  const auto at_index = [=](std::size_t i) { return at + i * stride; };
-  if (mode == guard_mode::guard_install && advise_pages(at_index, count, MADV_GUARD_INSTALL)) return true;
+  if (mode == guard_mode::guard_install && install_vectored(at, stride, count)) return true;
   for (std::size_t i = 0; i < count; ++i, at += stride) {
     const int rc = mode == guard_mode::guard_install ? ::madvise(at, page_size, MADV_GUARD_INSTALL)
                                                      : ::mprotect(at, page_size, PROT_NONE);

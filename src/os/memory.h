@@ -20,10 +20,6 @@ void* map_huge(std::size_t bytes) noexcept;
 // Address space for stacks: not accounted, no huge pages. Null if there is none.
 void* reserve_stacks(std::size_t bytes) noexcept;
 
-// Has the page at each of these addresses made, at a quarter less than what touching it for the first time takes. False: touch them,
-// this kernel does not do it.
-bool make_pages(std::byte* const* pages, std::size_t count) noexcept;
-
 // Gives the pages back to the system; they read as zero afterwards.
 void release_pages(void* at, std::size_t bytes) noexcept;
 

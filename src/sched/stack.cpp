@@ -16,7 +16,6 @@ constexpr std::size_t room_to_lend = 32 * 1024;
 constexpr std::size_t header_bytes = os::page_size + room_to_lend;
 constexpr std::size_t colours = 16;
 constexpr std::uint32_t carve_batch = 64;
-static_assert(colours * 64 + sizeof(goroutine) < os::page_size, "a goroutine is in the last page of its stack");
 
 struct arena {
   std::byte* base;
@@ -129,12 +128,10 @@ void guard(const batch& b, os::guard_mode mode) noexcept {
   for (std::uint32_t i = 0; i < b.count; ++i) arch::register_roots(b.at(i) + os::page_size, b.stride - os::page_size);
 }
 
-// The page that the goroutine is on, of each.
-__attribute__((no_sanitize_address, no_sanitize_thread, noinline)) void make_top_pages(std::byte* const* lows, std::uint32_t n, int c) noexcept {
-  std::byte* tops[processor::stack_cache_size];
-  for (std::uint32_t i = 0; i < n; ++i) tops[i] = lows[i] + class_stride(c) - os::page_size;
-  if (n > 1 && os::make_pages(tops, n)) return;
-  for (std::uint32_t i = 0; i < n; ++i) *static_cast<volatile std::byte*>(tops[i]) = std::byte{0};
+// Below the goroutine, in its page.
+__attribute__((no_sanitize_address, no_sanitize_thread, noinline)) void touch(std::byte* low, int c) noexcept {
+  auto* at = reinterpret_cast<volatile char*>(goroutine_on(low, c)) - 1;
+  *at = 0;
 }
 
 // Takes up to n stacks, at least one, and returns how many. To guard a stack, and to touch a page for the first time, takes
@@ -168,7 +165,7 @@ std::uint32_t take_some(int c, goroutine** out, std::uint32_t n) noexcept {
   while (taken + without_page < n && used < fresh.count) cold[without_page++] = fresh.at(used++);
   if (without_page == 0) return taken;
 
-  make_top_pages(cold, without_page, c);
+  for (std::uint32_t i = 0; i < without_page; ++i) touch(cold[i], c);
   base::lock_guard lock(shared.lock);
   for (std::uint32_t i = 0; i < without_page; ++i) out[taken++] = format(cold[i], c);
   shared.pooled.fetch_add(fresh.count - used, std::memory_order_relaxed);

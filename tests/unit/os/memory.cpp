@@ -17,7 +17,6 @@ namespace {
 
 using weft::os::guard_mode;
 using weft::os::install_guards;
-using weft::os::make_pages;
 using weft::os::map_huge;
 using weft::os::map_memory;
 using weft::os::page_size;
@@ -75,37 +74,6 @@ class prober {
  private:
   int ends_[2];
 };
-
-// Where the kernel does it; it says so where it does not.
-TEST(make_pages, makes_those_pages_zeroed_and_no_others_and_leaves_errno_alone) {
-  const mapped m(reserve_stacks(300 * page_size), 300 * page_size);
-  std::vector<std::byte*> wanted;
-  for (std::size_t n = 1; n < 300; n += 3) wanted.push_back(m.page(n));
-  errno = 123;
-  const bool made = make_pages(wanted.data(), wanted.size());
-  EXPECT_EQ(errno, 123);
-  EXPECT_EQ(resident_pages(m), made ? wanted.size() : 0);
-  for (std::byte* at : wanted) {
-    EXPECT_TRUE(is_zero(at, page_size));
-    *at = std::byte{1};
-  }
-}
-
-TEST(make_pages, keeps_what_is_there) {
-  const mapped m(reserve_stacks(page_size), page_size);
-  *m.at(5) = std::byte{7};
-  std::byte* const pages[] = {m.at(0)};
-  make_pages(pages, 1);
-  EXPECT_EQ(*m.at(5), std::byte{7});
-}
-
-TEST(make_pages, says_that_it_cannot_where_there_is_no_memory) {
-  const mapped m(reserve_stacks(2 * page_size), 2 * page_size);
-  ASSERT_EQ(::mprotect(m.page(1), page_size, PROT_NONE), 0);
-  std::byte* const pages[] = {m.page(0), m.page(1)};
-  EXPECT_FALSE(make_pages(pages, 2));
-}
-
 
 TEST(mapped_memory, is_zero_and_can_be_written) {
   constexpr std::size_t bytes = 10 * page_size;
