@@ -361,6 +361,8 @@ void channel_close(chan_core* core) {
   // Not in one section: that would be too long.
   while (woken != nullptr) {
     waiter* const w = std::exchange(woken, woken->next);
+    if (woken != nullptr) base::prefetch(woken);
+    gmp::fetch_frames(*w->g);
     ready(w->g);
   }
 }

@@ -37,6 +37,7 @@
 #include "base/fatal.h"
 #include "base/note.h"
 #include "base/peekable.h"
+#include "base/prefetch.h"
 #include "base/time_histogram.h"
 
 namespace weft::gmp {
@@ -171,6 +172,13 @@ inline void leave_running(goroutine& g, status to) noexcept {
 inline bool try_transition(goroutine& g, status from, status to) noexcept {
   if (!is_legal(from, to)) [[unlikely]] bad_transition(g, from, to);
   return g.state.compare_exchange_strong(from, to, std::memory_order_acq_rel, std::memory_order_acquire);
+}
+
+// It is off its stack and will run soon, for the first time in a while maybe: the frames in which it goes on are fetched, all at
+// once; one return after the other it would have to wait for each.
+inline void fetch_frames(const goroutine& g) noexcept {
+  const auto* at = static_cast<const std::byte*>(g.context.sp);
+  for (int line = 0; line < 4; ++line) base::prefetch(at + line * 64);
 }
 
 // One in so many goroutines that become runnable after a wait is timed: the clock costs as much as a switch.

@@ -23,7 +23,11 @@ struct nap {
     sched::start_fresh_timer(n->timer, n->until);
     return true;
   }
-  static void end(void* g, std::uint64_t, std::int64_t) noexcept { ready(static_cast<goroutine*>(g)); }
+  static void end(void* self, std::uint64_t, std::int64_t) noexcept {
+    auto* g = static_cast<goroutine*>(self);
+    gmp::fetch_frames(*g);
+    ready(g);
+  }
 };
 
 void sleep_thread_until(std::int64_t deadline_ns) {
