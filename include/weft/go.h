@@ -25,7 +25,7 @@ template <class F, class... Args>
   requires std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>
 [[gnu::always_inline]] inline void go(go_options o, F&& f, Args&&... args) {
   using call = detail::bound_call<std::decay_t<F>, std::decay_t<Args>...>;
-  detail::spawn_heap<call>(o, std::forward<F>(f), std::tuple<std::decay_t<Args>...>(std::forward<Args>(args)...));
+  detail::submit(detail::make_heap<call>(o, std::forward<F>(f), std::tuple<std::decay_t<Args>...>(std::forward<Args>(args)...)));
 }
 
 // Lets others run (Go's runtime.Gosched): this goroutine goes to the back of its queue. On a plain thread it yields

@@ -64,13 +64,14 @@ int sleep_punctually(epoll_event* events, int capacity, std::int64_t deadline_ns
   return n;
 }
 
-// Without waiting.
+// Without waiting. A negative error number if it fails.
 int events_now(epoll_event* events, int capacity) noexcept {
 #if defined(SYS_epoll_wait)
   return static_cast<int>(arch::system_call([&] { return ::epoll_wait(epoll_fd, events, capacity, 0); }, SYS_epoll_wait, epoll_fd,
                                             arch::as_argument(events), capacity, 0));
 #else
-  return ::epoll_wait(epoll_fd, events, capacity, 0);
+  const int n = ::epoll_wait(epoll_fd, events, capacity, 0);
+  return n >= 0 ? n : -errno;
 #endif
 }
 
@@ -122,6 +123,12 @@ void warm_up(const epoll_event* list, int n) noexcept {
   }
 }
 
+// Whoever closed our descriptor, a program that closes all it has to become a daemon or one that closes a number twice, would
+// otherwise see all its sockets hang, and a core busy with asking.
+[[noreturn, gnu::cold]] void poller_is_broken(int error) noexcept {
+  base::fatal("the poller fails: error ", error, " (has the program closed a descriptor that is not its own?)");
+}
+
 bool sort_all(const epoll_event* list, int n, events& found) noexcept {
   bool interrupt = false;
   if (n > 1) warm_up(list, n);
@@ -154,12 +161,15 @@ void unwatch(int fd) noexcept {
 void poll(events& found) noexcept {
   epoll_event list[batch];
   // An interrupt is not ours: it is for the thread that waits, and stays there for it.
-  sort_all(list, events_now(list, batch), found);
+  const int n = events_now(list, batch);
+  if (n < 0 && n != -EINTR) poller_is_broken(-n);
+  sort_all(list, n, found);
 }
 
 void wait_until(std::int64_t deadline_ns, events& found) noexcept {
   epoll_event list[batch];
   const int n = deadline_ns == no_deadline ? ::epoll_wait(epoll_fd, list, batch, -1) : sleep_punctually(list, batch, deadline_ns);
+  if (n < 0 && errno != EINTR) poller_is_broken(errno);
   if (!sort_all(list, n, found)) return;
   // Read first: an interrupt that comes between the two is swallowed, but its cause is seen by the caller, who looks at the
   // timers after this. The other way round its write would be read here and its flag stay set for ever.

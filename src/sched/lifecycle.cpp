@@ -82,6 +82,7 @@ void apply_stack_size(const options& o) noexcept {
 void bring_up(const options& o) {
   if (in_forked_child()) no_runtime_in_child();
   prepare_once();
+  const procs_choice choice = choose_procs(o.procs);  // reads files: who is stopped in place may hold what that needs, as long as the world stands
   start_threads();
   if (sched.life.load(std::memory_order_relaxed) == phase::running) {
     stop_world();
@@ -91,7 +92,6 @@ void bring_up(const options& o) {
     base::lock_guard guard(sched.lock);
     sched.max_threads = o.max_threads;
   }
-  const procs_choice choice = choose_procs(o.procs);
   following = choice.follow;
   start_world(choice.procs);
   sched.life.store(phase::running, std::memory_order_release);

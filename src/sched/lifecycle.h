@@ -1,6 +1,7 @@
 // The life of the runtime: down -> running <-> frozen.
 #pragma once
 
+#include "gmp/current.h"
 #include "sched/scheduler.h"
 
 namespace weft::sched {
@@ -14,8 +15,10 @@ int change_procs(int procs);
 void change_procs_if_following(int procs);
 bool is_following() noexcept;
 
-// go() from a plain thread.
+// go() from a plain thread, and whatever else needs the runtime there. Not for a goroutine: if the runtime is frozen, that one has been
+// in its own code since, and is to freeze at its next section, and wake nobody.
 inline void ensure_started() {
+  if (gmp::current_machine() != nullptr) return;
   if (sched.life.load(std::memory_order_acquire) != phase::running) [[unlikely]] start_with_defaults();
 }
 

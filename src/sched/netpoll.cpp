@@ -32,11 +32,23 @@ void wake(poll::waiter* w) noexcept {
 }
 
 // A plain thread has nobody behind it who looks for work after it has parked, and so would come to poll.
-void see_to_a_poller() noexcept {
-  if (current_machine() != nullptr) return;
-  ensure_started();
-  if (sched.poll_until.load(std::memory_order_seq_cst) == 0) wake_processor();  // [poll.count]
-}
+class thread_at_socket {
+ public:
+  thread_at_socket() noexcept : is_one_(current_machine() == nullptr) {
+    if (!is_one_) return;
+    sched.threads_at_sockets.fetch_add(1, std::memory_order_seq_cst);
+    ensure_started();
+    if (sched.poll_until.load(std::memory_order_seq_cst) == 0) wake_processor();  // [poll.count]
+  }
+  ~thread_at_socket() {
+    if (is_one_) sched.threads_at_sockets.fetch_sub(1, std::memory_order_relaxed);
+  }
+  thread_at_socket(const thread_at_socket&) = delete;
+  thread_at_socket& operator=(const thread_at_socket&) = delete;
+
+ private:
+  const bool is_one_;
+};
 
 void note_arrival(processor* p, goroutine* g) noexcept {
   if (p == nullptr) {
@@ -154,7 +166,7 @@ int wait_ready(poll::descriptor& d, poll::direction which, std::int64_t limit) n
       break;
   }
   if (slot.deadline() != deadline && slot.withdraw(self)) return 0;  // [poll.deadline] else we are woken: park() returns at once
-  see_to_a_poller();
+  const thread_at_socket scope;
   if (until == poll::no_deadline) {
     self.parker.park(detail::wait_reason::io_wait);
   } else if (!self.parker.park_until(detail::wait_reason::io_wait, until)) {

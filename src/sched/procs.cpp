@@ -33,7 +33,7 @@ int procs_from_environment() noexcept {
   return 0;
 }
 
-int procs_allowed() { return std::min(os::default_procs(), max_procs_limit); }
+int procs_allowed(bool* certain = nullptr) { return std::min(os::default_procs(certain), max_procs_limit); }
 
 }  // namespace
 
@@ -45,7 +45,10 @@ procs_choice choose_procs(int asked) {
 }
 
 void follow_limits() {
-  if (is_following()) change_procs_if_following(procs_allowed());
+  if (!is_following()) return;
+  bool certain = true;
+  const int procs = procs_allowed(&certain);
+  if (certain) change_procs_if_following(procs);  // else it is looked at again before long
 }
 
 }  // namespace weft::sched

@@ -94,6 +94,7 @@ struct scheduler {
   // or straight from starting to none, if main was faster.
   std::atomic<std::int32_t> run_thread{run_thread_none};
   std::atomic<bool> polling{false};               // somebody polls without waiting
+  std::atomic<std::int32_t> threads_at_sockets{0};  // plain threads that wait for a descriptor: also while the runtime is frozen
   std::atomic<std::int64_t> poller_left{0};       // when the poller was left; 0: somebody has been there since
   std::atomic<bool> poller_stays_away{false};     // the last time, that took long
   // The M in the poller does not sleep: the next timer is nearly due. It is retiring, so it comes by the lock when it is done;

@@ -27,7 +27,7 @@ constexpr std::int64_t shortest_nap = 20'000;
 constexpr std::int64_t longest_nap = 10'000'000;
 constexpr std::int64_t watch_nap = 200'000;   // while nobody is woken for a lone runnext, or the poller seems deserted
 constexpr std::int64_t poller_nap = 1'000'000;  // while a P is idle and nobody waits in the poller
-constexpr int naps_before_backoff = 50;
+constexpr std::uint32_t naps_before_backoff = 50;
 constexpr int naps_before_sleep = 20;           // with nothing running
 constexpr std::int64_t longest_idle_nap = 1'000'000;
 constexpr std::int64_t poll_every = 10'000'000;
@@ -44,7 +44,7 @@ constexpr std::int64_t scavenge_every = 1'000'000'000;
 
 struct watch {
   std::int64_t nap = shortest_nap;
-  int quiet = 0;                 // naps in a row without anything to do
+  std::uint32_t quiet = 0;       // naps in a row without anything to do
   std::int64_t scavenged = 0;
   bool global_left = false;      // the global queue had something although a P was idle
   int futile_left = 0;           // naps until waking for a lone runnext is tried again
@@ -269,6 +269,11 @@ bool doze(watch& w) noexcept {
   return ++w.idle_naps < naps_before_sleep;
 }
 
+// The runtime is frozen, and plain threads wait at sockets all the same: nobody else polls for them, unless an M was left in the poller.
+bool threads_are_left() noexcept {
+  return sched.life.load(std::memory_order_acquire) != phase::running && sched.threads_at_sockets.load(std::memory_order_seq_cst) != 0;
+}
+
 // Nothing runs: sleep until something does. Stacks that were left warm are still given back, and then nothing at all
 // happens any more.
 void sleep_while_idle(watch& w) noexcept {
@@ -278,6 +283,10 @@ void sleep_while_idle(watch& w) noexcept {
     sched.sysmon_asleep = true;
   }
   if (may_be_deadlocked()) request_deadlock_check();
+  while (threads_are_left()) {
+    if (sched.sysmon_note.sleep_until(os::now_ns() + longest_idle_nap)) return;
+    poll_for_all();
+  }
   for (int i = 0; i < 2; ++i) {
     if (sched.sysmon_note.sleep_until(os::now_ns() + scavenge_every)) return;
     scavenge_stacks();
@@ -303,10 +312,18 @@ bool nobody_else_watches() noexcept {
          (is_hasty() || sched.global_size.load(std::memory_order_relaxed) != 0 || any_processor_has_work());
 }
 
+// With a P idle and others busy: who left the poller, or woke nobody for a goroutine alone in its runnext, counts on being done in
+// a moment. If it is not, nobody else sees what waits.
+bool is_relied_on(const watch& w) noexcept {
+  const std::int32_t idle = sched.idle_ps.load(std::memory_order_relaxed);
+  return idle > 0 && idle < sched.procs.load(std::memory_order_acquire) && (is_hasty() || w.futile_rest != 0);
+}
+
 std::int64_t next_nap(const watch& w) noexcept {
   if (sched.futile.load(std::memory_order_relaxed)) return watch_nap;
   std::int64_t nap = std::min(w.nap, std::max(w.next_event - os::now_ns(), shortest_nap));
   if (w.poller_missing) nap = std::min(nap, w.poller_deserted ? watch_nap : poller_nap);
+  if (is_relied_on(w)) nap = std::min(nap, busy_nap);
   // A loose goroutine may take an idle P any moment, and then all are busy.
   const bool watchful = sched.loose.load(std::memory_order_relaxed) > 0 || nobody_else_watches();
   if (!watchful) return nap;

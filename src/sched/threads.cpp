@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "gmp/current.h"
 #include "os/affinity.h"
+#include "os/clock.h"
 #include "os/memory.h"
 #include "os/quick_clock.h"
 #include "sched/idle.h"
@@ -47,16 +49,22 @@ struct start_parameters {
   bool spinning;
 };
 
+// Somebody has counted a spinner that will not be. Whoever finds nothing to do next looks around once more.
+void forget_owed_spinner() noexcept WEFT_REQUIRES(sched.lock) {
+  sched.owed_spinners.fetch_sub(1, std::memory_order_relaxed);
+  sched.need_spinning.store(true, std::memory_order_seq_cst);
+  sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
+}
+
 // Takes an idle P as the spinner that somebody already counted; false if none is left.
 bool begin_spinning(machine* m) noexcept {
   base::lock_guard guard(sched.lock);
-  sched.owed_spinners.fetch_sub(1, std::memory_order_relaxed);
   processor* p = sched.stopping.load(std::memory_order_relaxed) ? nullptr : take_idle_processor();
   if (p == nullptr) {
-    sched.need_spinning.store(true, std::memory_order_seq_cst);
-    sched.spinning.fetch_sub(1, std::memory_order_seq_cst);
+    forget_owed_spinner();
     return false;
   }
+  sched.owed_spinners.fetch_sub(1, std::memory_order_relaxed);
   m->spinning = true;
   acquire(m, p);
   p->counters.spins.bump();
@@ -70,6 +78,13 @@ void spare_is_there(machine* m) noexcept {
   --sched.starting;
 }
 
+// Of an M that has no thread (any more).
+void put_ended_machine(machine* m) noexcept WEFT_REQUIRES(sched.lock) {
+  --sched.machines;
+  m->idle_link = sched.ended_ms;
+  sched.ended_ms = m;
+}
+
 // The M's thread is about to end; the M waits for another one.
 void retire_thread(machine* m) noexcept {
   gmp::set_current_machine(nullptr);
@@ -78,9 +93,7 @@ void retire_thread(machine* m) noexcept {
   m->tid = 0;  // a thread of somebody else's may get it
   sched.threads.fetch_sub(1, std::memory_order_relaxed);
   base::lock_guard guard(sched.lock);
-  --sched.machines;
-  m->idle_link = sched.ended_ms;
-  sched.ended_ms = m;
+  put_ended_machine(m);
   m->asleep.store(true, std::memory_order_release);  // [machine.asleep]
 }
 
@@ -100,17 +113,29 @@ void* machine_thread(void* argument) {
   return nullptr;
 }
 
-// May block, may throw std::system_error.
-void create_thread(void* (*function)(void*), void* argument) {
+// May block. Other processes' threads count, too, where the system limits their number: it may be a matter of a moment. 0, or an
+// error number.
+int try_to_create_thread(void* (*function)(void*), void* argument) {
+  constexpr int attempts = 16;
   pthread_attr_t attr;
   ::pthread_attr_init(&attr);
   ::pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
-  const int error = ::pthread_create(&thread, &attr, function, argument);
+  int error = 0;
+  for (int i = 1; (error = ::pthread_create(&thread, &attr, function, argument)) == EAGAIN && i < attempts; ++i) {
+    os::sleep_thread_ns(i * 1'000'000);
+  }
   ::pthread_attr_destroy(&attr);
-  if (error != 0) throw std::system_error(error, std::generic_category(), "weft: cannot create a thread");
+  if (error != 0) return error;
   sched.threads.fetch_add(1, std::memory_order_relaxed);
   sched.threads_created.fetch_add(1, std::memory_order_relaxed);
+  return 0;
+}
+
+[[noreturn]] void throw_no_thread(int error) { throw std::system_error(error, std::generic_category(), "weft: cannot create a thread"); }
+
+void create_thread(void* (*function)(void*)) {
+  if (const int error = try_to_create_thread(function, nullptr)) throw_no_thread(error);
 }
 
 machine* take_ended_machine() noexcept {
@@ -120,10 +145,35 @@ machine* take_ended_machine() noexcept {
   return m;
 }
 
+// The system gives no more threads. The program goes on with those that there are; whoever needs another asks again, sysmon
+// if nobody else.
+void do_without(machine* m, bool spinning, int error) noexcept {
+  static bool warned = false;  // the factory's
+  if (!std::exchange(warned, true)) {
+    base::text t;
+    (t << "weft: the system gives no more threads (error " << error << "): goroutines wait for those that there are\n").print();
+  }
+  base::lock_guard guard(sched.lock);
+  put_ended_machine(m);
+  if (spinning) {
+    forget_owed_spinner();
+  } else {
+    --sched.starting;
+  }
+}
+
+// What becomes of an M without a thread is the caller's matter.
+int try_to_give_thread(machine* m, bool spinning) {
+  auto parameters = std::make_unique<start_parameters>(start_parameters{m, spinning});
+  const int error = try_to_create_thread(machine_thread, parameters.get());
+  if (error == 0) parameters.release();
+  return error;
+}
+
 void create_machine(bool spinning) {
   machine* m = take_ended_machine();
   if (m == nullptr) m = new_machine();
-  create_thread(machine_thread, new start_parameters{m, spinning});
+  if (const int error = try_to_give_thread(m, spinning)) do_without(m, spinning, error);
 }
 
 void* factory_thread(void*) {
@@ -289,10 +339,12 @@ void start_threads() {
     sched.machines = 2;
     sched.starting = 2;
   }
-  create_machine(false);
-  create_machine(false);
-  create_thread(factory_thread, nullptr);
-  create_thread(sysmon_thread, nullptr);
+  // Here, too few threads are an error of the caller's, who can be told.
+  for (int i = 0; i < 2; ++i) {
+    if (const int error = try_to_give_thread(new_machine(), false)) throw_no_thread(error);
+  }
+  create_thread(factory_thread);
+  create_thread(sysmon_thread);
   started = true;
 }
 

@@ -219,6 +219,28 @@ TEST_P(wait_group, may_be_destroyed_once_wait_has_returned) {
   });
 }
 
+// Who calls go() need not be counted itself: by the time it returns, the function may have let the last of those that are
+// counted go, and who waited for them may have destroyed the group.
+TEST(wait_group, may_be_gone_when_go_returns) {
+  const int rounds = test::under_sanitizer ? 500 : 5'000;
+  weft::run([&] {
+    for (int i = 0; i < rounds; ++i) {
+      auto wg = std::make_unique<weft::wait_group>();
+      weft::chan<int> signal;
+      std::atomic<bool> returned = false;
+      wg->go([signal] { signal.recv(); });
+      weft::go([&, wg = wg.get()] {
+        wg->go([signal] { signal.send(1); });
+        returned = true;
+      });
+      if (i % 2 == 0) weft::yield();
+      wg->wait();
+      wg.reset();
+      test::await([&] { return returned.load(); });
+    }
+  });
+}
+
 TEST(wait_group, adding_too_much_is_refused_and_changes_nothing) {
   weft::wait_group wg;
   wg.add(5);

@@ -19,10 +19,13 @@ class joined_count : public countdown {
  public:
   constexpr joined_count() noexcept : countdown(0) {}
 
-  // In a new goroutine, which is counted already.
+  // In a new goroutine, which is counted already. After submit() this object may be gone: the goroutine may have ended, and who
+  // waited for it have destroyed us.
   template <class Call>
   [[gnu::always_inline]] void start(Call&& call) {
-    newest_.store(spawn(std::forward<Call>(call)), std::memory_order_relaxed);
+    detail::record* r = make_record(std::forward<Call>(call));
+    newest_.store(r, std::memory_order_relaxed);
+    submit(r);
   }
 
   // Parks until the count is zero. In turn: who starts many and waits sees them run in the usual order; but in a tree of them the

@@ -138,39 +138,43 @@ struct record_guard {
   }
 };
 
-// [[gnu::always_inline]] so that the creator's program counter, taken in submit(), lies in the caller of go(). The record is
-// returned only to be recognised: the goroutine may have ended already.
+// Records that are ready to be submitted.
 template <class Call, class... Parts>
-[[gnu::always_inline]] inline const record* spawn_inline(Parts&&... parts) {
+[[gnu::always_inline]] inline record* make_inline(Parts&&... parts) {
   record_guard guard{allocate_record()};
   ::new (static_cast<void*>(guard.r->payload)) Call{std::forward<Parts>(parts)...};
   guard.r->ops = &inline_body<Call>::ops;
-  record* r = std::exchange(guard.r, nullptr);
-  submit(r);
-  return r;
+  return std::exchange(guard.r, nullptr);
 }
 
 template <class Call, class... Parts>
-[[gnu::always_inline]] inline const record* spawn_heap(const go_options& o, Parts&&... parts) {
+[[gnu::always_inline]] inline record* make_heap(const go_options& o, Parts&&... parts) {
   check(o);
   record_guard guard{allocate_record()};
   auto* block = new heap_block<Call>{{std::string(o.name), o.stack_size}, Call{std::forward<Parts>(parts)...}};
   ::new (static_cast<void*>(guard.r->payload)) heap_block<Call>*(block);
   guard.r->ops = &heap_body<Call>::ops;
-  record* r = std::exchange(guard.r, nullptr);
-  submit(r);
-  return r;
+  return std::exchange(guard.r, nullptr);
 }
 
 template <class F, class... Args>
-[[gnu::always_inline]] inline const record* spawn(F&& f, Args&&... args) {
+[[gnu::always_inline]] inline record* make_record(F&& f, Args&&... args) {
   using call = bound_call<std::decay_t<F>, std::decay_t<Args>...>;
   using arguments = std::tuple<std::decay_t<Args>...>;
   if constexpr (fits_inline<call>) {
-    return spawn_inline<call>(std::forward<F>(f), arguments(std::forward<Args>(args)...));
+    return make_inline<call>(std::forward<F>(f), arguments(std::forward<Args>(args)...));
   } else {
-    return spawn_heap<call>(go_options{}, std::forward<F>(f), arguments(std::forward<Args>(args)...));
+    return make_heap<call>(go_options{}, std::forward<F>(f), arguments(std::forward<Args>(args)...));
   }
+}
+
+// [[gnu::always_inline]] so that the creator's program counter, taken in submit(), lies in the caller of go(). The record is
+// returned only to be recognised: the goroutine may have ended already.
+template <class F, class... Args>
+[[gnu::always_inline]] inline const record* spawn(F&& f, Args&&... args) {
+  record* r = make_record(std::forward<F>(f), std::forward<Args>(args)...);
+  submit(r);
+  return r;
 }
 
 }  // namespace detail

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -71,6 +72,21 @@ class reading_a_quota : public testing::Test {
 };
 
 TEST_F(reading_a_quota, finds_none_where_there_is_no_cgroup) { expect_none(); }
+
+TEST_F(reading_a_quota, is_not_certain_while_no_file_can_be_opened) {
+  write("/proc/self/cgroup", "0::/\n");
+  write("/sys/fs/cgroup/cpu.max", "200000 100000\n");
+  bool certain = false;
+  EXPECT_EQ(cgroup_quota(root_, &certain), 2.0);
+  EXPECT_TRUE(certain);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  cgroup_quota(root_, &certain);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(certain);
+}
 
 TEST_F(reading_a_quota, of_v2_takes_quota_by_period) {
   write("/proc/self/cgroup", "0::/shop/till\n");

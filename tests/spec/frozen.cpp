@@ -1,0 +1,113 @@
+// What goes on after run() has returned: goroutines that are left stay where they are, whatever they do next; plain threads go on.
+#include <weft/weft.h>
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <thread>
+
+#include "support/await.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// A goroutine computes while run() ends, and then calls `next`. Nobody may go on for that, itself included.
+void stays_frozen(const std::function<void()>& next) {
+  std::atomic<bool> computing = false, go_on = false, passed = false, enough = false;
+  std::atomic<std::uint64_t> turns = 0;
+  weft::run(
+      [&] {
+        weft::go([&] {
+          computing = true;
+          test::spin_until([&] { return go_on.load(); });
+          next();
+          passed = true;
+        });
+        weft::go([&] {
+          for (; !enough; weft::yield()) ++turns;
+        });
+        test::await([&] { return computing.load() && turns.load() > 0; });
+      },
+      {.procs = 2});
+  const std::uint64_t before = turns;
+  go_on = true;
+  EXPECT_TRUE(test::stays_false(50ms, [&] { return passed.load() || turns.load() != before; }));
+  weft::run(
+      [&] {
+        test::await([&] { return passed.load() && turns.load() > before; });
+        enough = true;
+        test::await_solitude();
+      },
+      {.procs = 2});
+}
+
+TEST(frozen_goroutine, that_asks_for_a_time_stays_frozen) {
+  stays_frozen([] { (void)weft::after(1h); });
+}
+TEST(frozen_goroutine, that_starts_a_timer_stays_frozen) {
+  stays_frozen([] { weft::after_func(1h, [] {}).stop(); });
+}
+TEST(frozen_goroutine, that_resets_a_timer_stays_frozen) {
+  weft::timer t = weft::after_func(1h, [] {});
+  stays_frozen([&] { t.reset(2h); });
+  t.stop();
+}
+TEST(frozen_goroutine, that_makes_a_context_with_a_timeout_stays_frozen) {
+  stays_frozen([] { weft::with_timeout(weft::background(), 1h).second(); });
+}
+TEST(frozen_goroutine, that_spawns_stays_frozen) {
+  stays_frozen([] { weft::async([] {}).get(); });
+}
+
+struct pipe_ends {
+  int in, out;
+  pipe_ends() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();
+    in = ends[0];
+    out = ends[1];
+  }
+  ~pipe_ends() {
+    ::close(in);
+    ::close(out);
+  }
+  void write() const {
+    if (::write(out, "x", 1) != 1) std::abort();
+  }
+};
+
+// The last that run()'s goroutine does is to wait for a descriptor, so that nobody is left who does.
+TEST(plain_thread, that_waits_for_a_descriptor_is_woken_after_the_end_of_run) {
+  for (int round = 0; round < 10; ++round) {
+    const pipe_ends theirs, ours;
+    std::thread waits, writes;
+    weft::run(
+        [&] {
+          std::atomic<bool> about_to = false;
+          waits = std::thread([&] {
+            weft::pollable p(theirs.in);
+            about_to = true;
+            p.wait_readable();
+          });
+          test::await([&] { return about_to.load(); });
+          writes = std::thread([&] {
+            std::this_thread::sleep_for(10ms);  // most likely both wait by then; if not, so much the better for the runtime
+            ours.write();
+          });
+          weft::pollable(ours.in).wait_readable();
+        },
+        {.procs = 1});
+    writes.join();
+    theirs.write();
+    waits.join();
+  }
+}
+
+}  // namespace
