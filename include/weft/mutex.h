@@ -50,6 +50,10 @@ class mutex_core {
   [[gnu::always_inline]] void lock() noexcept {
     if (!take_if_untouched()) lock_slow(no_deadline);
   }
+  // For a lock behind which nobody computes: shown as another wait, and no lock that is contended.
+  void lock_as(wait_reason why) noexcept {
+    if (!take_if_untouched()) lock_slow(no_deadline, why);
+  }
   [[gnu::always_inline]] bool try_lock() noexcept { return take_if_untouched() || try_take(0); }
 
   // False: the deadline came first.
@@ -76,8 +80,8 @@ class mutex_core {
   }
 
   std::uint32_t take_queue() noexcept;
-  bool lock_slow(std::int64_t deadline_ns) noexcept;
-  bool lock_later(std::int64_t deadline_ns) noexcept;
+  bool lock_slow(std::int64_t deadline_ns, wait_reason why = wait_reason::mutex_lock) noexcept;
+  bool lock_later(std::int64_t deadline_ns, wait_reason why) noexcept;
   void unlock_slow() noexcept;
   bool try_take(std::uint32_t mine) noexcept;
   bool spin(std::uint32_t mine) noexcept;

@@ -51,7 +51,7 @@ class address {
   std::uint32_t size_ = 0;
 };
 
-// All addresses of "host:port". Names are looked up on a thread of their own.
+// All addresses of "host:port". Names are looked up in a blocking call, which keeps no P.
 std::vector<address> resolve(std::string_view host_port);
 std::vector<address> resolve(std::string_view host_port, std::error_code& ec);
 

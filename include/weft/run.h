@@ -52,7 +52,9 @@ int run(F&& f, options o = {}) {
 }
 
 // For a program that owns its own main: starts the runtime in the background. Idempotent: on a running one it does
-// nothing, whatever the options. go() from a plain thread does it by itself with defaults.
+// nothing, whatever the options. From a plain thread go(), async() and whatever needs a timer (after, timer, ticker, after_func,
+// with_timeout, with_deadline; dial of a name with a timeout) do it by themselves with defaults. After run() or shutdown() that,
+// too, lets the frozen goroutines go on. Channels, locks, sleeps, sockets and files need no goroutine and wake none.
 void start(options o = {});
 
 // Stops scheduling: when it returns, no goroutine is scheduled any more; those left are frozen as at the end of run().

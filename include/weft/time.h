@@ -9,7 +9,8 @@
 // receives a value of an earlier setting.
 //
 // A timer that nobody waits on costs the memory of its channel and nothing else: it is in no queue, wakes nobody when it
-// expires, and goes with its last handle. After run() or shutdown() timers stand still like the goroutines.
+// expires, and goes with its last handle. After run() or shutdown() timers stand still like the goroutines: also
+// for a plain thread that waits on one. (Its sleeps, and the time limits of its other waits, do not.)
 #pragma once
 
 #include <chrono>

@@ -130,7 +130,7 @@ operation::operation(fd* f, direction which) noexcept : fd_(f), which_(which), e
     fd_ = nullptr;
     return;
   }
-  f->lock(which).lock();
+  f->lock(which).lock_as(detail::wait_reason::io_wait);  // its turn comes when the one in front has what it waits for
   error_ = f->is_open() ? f->check(which) : ECANCELED;
 }
 

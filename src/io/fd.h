@@ -62,7 +62,7 @@ class fd {
 
   void set_deadline(direction which, std::int64_t deadline_ns) noexcept;
 
-  weft::mutex& lock(direction which) noexcept { return locks_[which]; }
+  detail::mutex_core& lock(direction which) noexcept { return locks_[which]; }
 
   // Behind the lock of `reading`. A short read of a TCP socket has emptied it, and whatever comes later is a new event: the
   // next read need not try before it waits. That is not so once the peer has hung up or sent urgent data (no further event
@@ -99,7 +99,7 @@ class fd {
   std::atomic<bool> exposed_{false};
   const bool owned_;
   bool drained_ = false;
-  weft::mutex locks_[2];
+  detail::mutex_core locks_[2];
 };
 
 // One call in one direction: a use, and the lock.

@@ -132,6 +132,7 @@ std::strong_ordering operator<=>(const address& a, const address& b) noexcept {
 }
 
 bool split(std::string_view host_port, std::string_view& host, std::string_view& port) noexcept {
+  if (host_port.find('\0') != host_port.npos) return false;  // the system would read up to there
   if (!host_port.empty() && host_port.front() == '[') {
     const std::size_t end = host_port.find("]:");
     if (end == std::string_view::npos) return false;
@@ -197,6 +198,7 @@ int make_path(std::string_view path, address& out) noexcept {
   const bool abstract = !path.empty() && path.front() == '@';
   // A path ends with a zero; an abstract name is as long as the address says.
   if (path.size() + (abstract ? 0 : 1) > sizeof un.sun_path) return ENAMETOOLONG;
+  if (!abstract && path.find('\0') != path.npos) return EINVAL;
   path.copy(un.sun_path, path.size());
   if (abstract) un.sun_path[0] = '\0';
   out = address::from_native(&un, path_offset + path.size() + (abstract || path.empty() ? 0 : 1));

@@ -78,8 +78,9 @@ int connect_to_full_listener(io::fd& fd, const sockaddr* to, socklen_t size, std
     const long n = io::call_connect(fd.number(), to, size);
     if (n == 0) return 0;
     if (n != -EAGAIN && n != -EINTR) return static_cast<int>(-n);
-    if (os::now_ns() + pause >= deadline) return ETIMEDOUT;
-    detail::sleep_for_ns(pause);
+    const std::int64_t now = os::now_ns();
+    if (now >= deadline) return ETIMEDOUT;
+    detail::sleep_for_ns(std::min(pause, deadline - now));
   }
 }
 

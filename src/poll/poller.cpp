@@ -138,14 +138,15 @@ bool sort_all(const epoll_event* list, int n, events& found) noexcept {
 
 }  // namespace
 
-void open_poller() noexcept {
-  if (epoll_fd >= 0) return;
+int open_poller() noexcept {
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = 0}};
   epoll_fd = ::epoll_create1(EPOLL_CLOEXEC);
   interrupt_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = 0}};
-  if (epoll_fd < 0 || interrupt_fd < 0 || ::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, interrupt_fd, &event) != 0) {
-    base::fatal("cannot open the poller: error ", errno);
-  }
+  if (epoll_fd >= 0 && interrupt_fd >= 0 && ::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, interrupt_fd, &event) == 0) return 0;
+  const int error = errno;
+  ::close(epoll_fd);
+  ::close(interrupt_fd);
+  return error;
 }
 
 int watch(int fd, descriptor& d) noexcept {

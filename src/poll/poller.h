@@ -9,8 +9,8 @@
 
 namespace weft::poll {
 
-// Once, before anything else.
-void open_poller() noexcept;
+// Once, before anything else. 0, or an error number: there is no poller yet.
+int open_poller() noexcept;
 
 // From now on events of `fd` notify the slots of `d`; if it is ready already, that is the first event. Returns an error
 // number, 0 if there is none. EEXIST: this descriptor number is watched already.

@@ -116,6 +116,15 @@ bool is_quit_free() noexcept {
   return action.sa_handler == SIG_DFL || (action.sa_handler == SIG_IGN && ignored_from_the_start);
 }
 
+// In a program that owns its main(), this may be the thread that sleeps there, whose call the signal has cut short: it would return from
+// main() before the dump is written. Not for ever: it may hold what the dump needs.
+void hold_main_thread() noexcept {
+  if (gmp::current_machine() != nullptr || is_service_thread(::gettid())) return;
+  base::futex_word nobody_changes_this{0};
+  const std::int64_t until = os::now_ns() + same_quit_ns;
+  while (os::now_ns() < until) base::futex_wait_until(nobody_changes_this, 0, until);
+}
+
 void on_quit(int signal) noexcept {
   const int saved = errno;
   std::int64_t first = 0;
@@ -128,6 +137,7 @@ void on_quit(int signal) noexcept {
   if (is_first) {
     requested.quit.store(true, std::memory_order_release);  // [last_words.request]
     wake_factory();
+    hold_main_thread();
   }
   errno = saved;
 }

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include <unistd.h>
 
@@ -34,6 +35,7 @@
 #include "sched/stack.h"
 #include "sched/steal.h"
 #include "sched/switch.h"
+#include "sched/sysmon.h"
 #include "sched/threads.h"
 #include "sched/world.h"
 
@@ -58,7 +60,9 @@ void check_options(const options& o) {
 
 void prepare_once() {
   static bool done = false;
-  if (std::exchange(done, true)) return;
+  if (done) return;
+  if (const int error = poll::open_poller()) throw std::system_error(error, std::generic_category(), "weft: cannot open the poller");
+  done = true;
   read_debug_settings();
   watch_malloc();
   install_overflow_handler();
@@ -67,7 +71,6 @@ void prepare_once() {
   install_preempt_handler();
   install_quit_handler();
   prepare_last_words();
-  poll::open_poller();
   os::quick_clock::look_at_kernel();
 }
 
@@ -111,6 +114,7 @@ void freeze() noexcept {
   stop_world();
   sched.life.store(phase::frozen, std::memory_order_release);
   let_stopped_go();
+  wake_sysmon_if_asleep();  // plain threads that wait for sockets are its business from here on
 }
 
 // Under lifecycle_lock. When the world was last stopped for a look at it, and for how long.

@@ -22,6 +22,11 @@ inline void ensure_started() {
   if (sched.life.load(std::memory_order_acquire) != phase::running) [[unlikely]] start_with_defaults();
 }
 
+// For what needs the runtime's poller and no goroutine: so that those that are frozen stay so.
+inline void ensure_poller() {
+  if (sched.life.load(std::memory_order_acquire) == phase::down) [[unlikely]] start_with_defaults();
+}
+
 // Calls f with the world stopped, in whatever phase of its life the runtime is, and lets it go on. From a plain thread.
 void with_world_stopped(void (*f)(void*) noexcept, void* argument);
 

@@ -14,6 +14,7 @@
 #include "sched/parker.h"
 #include "sched/queues.h"
 #include "sched/section.h"
+#include "sched/sysmon.h"
 #include "sched/thrift.h"
 #include "sched/timers.h"
 #include "sched/tracing.h"
@@ -31,14 +32,18 @@ void wake(poll::waiter* w) noexcept {
   if (w != nullptr) parker_of(w).wake();
 }
 
-// A plain thread has nobody behind it who looks for work after it has parked, and so would come to poll.
+// A plain thread has nobody behind it who looks for work after it has parked, and so would come to poll. While the runtime is frozen
+// sysmon does.
 class thread_at_socket {
  public:
   thread_at_socket() noexcept : is_one_(current_machine() == nullptr) {
     if (!is_one_) return;
     sched.threads_at_sockets.fetch_add(1, std::memory_order_seq_cst);
-    ensure_started();
-    if (sched.poll_until.load(std::memory_order_seq_cst) == 0) wake_processor();  // [poll.count]
+    if (sched.life.load(std::memory_order_seq_cst) != phase::running) {
+      wake_sysmon_if_asleep();
+    } else if (sched.poll_until.load(std::memory_order_seq_cst) == 0) {
+      wake_processor();  // [poll.count]
+    }
   }
   ~thread_at_socket() {
     if (is_one_) sched.threads_at_sockets.fetch_sub(1, std::memory_order_relaxed);
@@ -147,7 +152,7 @@ void watch_until_due(poll::events& found) noexcept {
 
 int watch_descriptor(int fd, poll::descriptor& d) {
   if (in_forked_child()) no_runtime_in_child();  // before anything is done to the epoll instance, which is the parent's, too
-  if (current_machine() == nullptr) ensure_started();
+  if (current_machine() == nullptr) ensure_poller();
   return poll::watch(fd, d);
 }
 

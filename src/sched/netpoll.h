@@ -18,7 +18,7 @@
 
 namespace weft::sched {
 
-// As poll::watch(). From a plain thread it starts the runtime, which has the poller.
+// As poll::watch(). From a plain thread it starts the runtime, which has the poller, if nothing has yet.
 int watch_descriptor(int fd, poll::descriptor& d);
 
 // Parks until the descriptor may be ready in this direction. Returns 0: try again; ETIMEDOUT: its deadline, or `limit`

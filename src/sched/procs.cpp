@@ -56,8 +56,10 @@ void follow_limits() {
 namespace weft::runtime {
 
 int max_procs() {
-  if (const int n = sched::sched.procs.load(std::memory_order_acquire); n != 0) return n;
+  const int procs = sched::sched.procs.load(std::memory_order_acquire);
+  if (sched::sched.life.load(std::memory_order_acquire) == sched::phase::running) return procs;
   if (const int n = sched::asked_beforehand.load(std::memory_order_relaxed); n != 0) return n;
+  if (procs != 0) return procs;
   if (const int n = sched::procs_from_environment(); n != 0) return n;
   return sched::procs_allowed();
 }

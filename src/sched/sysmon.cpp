@@ -338,12 +338,18 @@ void wake_sysmon() noexcept {
   sched.sysmon_note.wake();
 }
 
+void wake_sysmon_if_asleep() noexcept {
+  base::lock_guard guard(sched.lock);
+  if (sched.sysmon_asleep) wake_sysmon();
+}
+
 void sysmon_loop() noexcept {
   watch w;
   std::optional<os::punctual> on_time;
   for (;;) {
     os::sleep_thread_ns(next_nap(w));
     if (everything_idle() && !tracing_schedule()) {
+      if (threads_are_left()) poll_for_all();
       if (doze(w)) continue;
       sleep_while_idle(w);
       w.nap = shortest_nap;

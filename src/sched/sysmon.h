@@ -10,4 +10,7 @@ namespace weft::sched {
 // A P is about to be used again.
 void wake_sysmon() noexcept WEFT_REQUIRES(sched.lock);
 
+// There is something to do for it, though nothing runs.
+void wake_sysmon_if_asleep() noexcept;
+
 }  // namespace weft::sched

@@ -183,6 +183,7 @@ void start_world(int procs) noexcept {
       settle_short_yields(processor_at(i));
       processor_at(i)->alone = procs == 1;
       processor_at(i)->attention.store(false, std::memory_order_relaxed);
+      processor_at(i)->begin_slice();  // whoever had been asked to give way must be asked again
     }
     sched.stopping.store(false, std::memory_order_seq_cst);
     give_back_revoked(procs);

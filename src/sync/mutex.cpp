@@ -16,9 +16,10 @@ constexpr std::int64_t starvation_ns = 1'000'000;
 
 // For the metrics, whatever the outcome of the wait.
 struct wait_account {
+  const wait_reason why;
   std::int64_t ns = 0;
   ~wait_account() {
-    if (ns != 0) sched::sched.mutex_wait_ns.fetch_add(ns, std::memory_order_relaxed);
+    if (ns != 0 && why == wait_reason::mutex_lock) sched::sched.mutex_wait_ns.fetch_add(ns, std::memory_order_relaxed);
   }
 };
 
@@ -104,20 +105,20 @@ bool mutex_core::take_or_pass_on() noexcept {
 }
 
 // Two functions, so that who gets the lock beside those that are on their way to it needs no registers saved.
-bool mutex_core::lock_slow(std::int64_t deadline_ns) noexcept { return try_take(0) || lock_later(deadline_ns); }
+bool mutex_core::lock_slow(std::int64_t deadline_ns, wait_reason why) noexcept { return try_take(0) || lock_later(deadline_ns, why); }
 
-[[gnu::noinline]] bool mutex_core::lock_later(std::int64_t deadline_ns) noexcept {
+[[gnu::noinline]] bool mutex_core::lock_later(std::int64_t deadline_ns, wait_reason why) noexcept {
   if (spin(0)) return true;
   const std::int64_t since = now_ns();
   if (deadline_ns <= since) return false;
   std::uint32_t mine = 0;
-  wait_account waited;
+  wait_account waited{why};
   for (bool starved = false;;) {
     waiter self;
     if (queue_up(self, mine, starved)) return true;
     if (deadline_ns == no_deadline) {
-      self.parker.park(wait_reason::mutex_lock);
-    } else if (!self.parker.park_until(wait_reason::mutex_lock, deadline_ns)) {
+      self.parker.park(why);
+    } else if (!self.parker.park_until(why, deadline_ns)) {
       if (withdraw(self)) return false;
       self.parker.await_waker();
       if (!self.granted) return take_or_pass_on();

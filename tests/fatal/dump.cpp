@@ -126,6 +126,24 @@ TEST(sigquit, shows_where_goroutines_compute_and_sleep) {
   }
 }
 
+// main() sleeps in a call that the signal cuts short, and then returns.
+const test::scenario quits_in_own_main("quits_in_own_main", [] {
+  weft::start();
+  weft::go([] { weft::chan<int>().recv(); });
+  std::thread([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    quit();
+  }).detach();
+  ::pause();
+});
+
+TEST(sigquit, is_answered_before_a_main_that_it_woke_returns) {
+  if (test::under_tsan) GTEST_SKIP() << "TSan holds a signal back until the thread that got it calls a function that it knows";
+  const auto end = quits_in_own_main.run();
+  EXPECT_EQ(end.exit_code, 2) << end;
+  EXPECT_NE(end.err.find("[chan receive]"), std::string::npos) << end;
+}
+
 // The thread that made it waits for the list with the lock held that the others want: the list needs none of them.
 std::mutex everybodys;
 void die_with_a_lock() {

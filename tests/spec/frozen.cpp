@@ -83,6 +83,31 @@ struct pipe_ends {
   }
 };
 
+// Sockets and pipes are not the goroutines' alone.
+TEST(plain_thread, that_waits_for_a_descriptor_leaves_goroutines_frozen) {
+  std::atomic<std::uint64_t> turns = 0;
+  std::atomic<bool> enough = false;
+  weft::run(
+      [&] {
+        weft::go([&] {
+          for (; !enough; weft::yield()) ++turns;
+        });
+        test::await([&] { return turns.load() > 0; });
+      },
+      {.procs = 2});
+  const pipe_ends p;
+  std::thread writes([&] {
+    std::this_thread::sleep_for(5ms);
+    p.write();
+  });
+  const std::uint64_t before = turns + 1;
+  weft::pollable(p.in).wait_readable();
+  writes.join();
+  EXPECT_TRUE(test::stays_false(20ms, [&] { return turns.load() > before; }));
+  enough = true;
+  weft::run([] { test::await_solitude(); });
+}
+
 // The last that run()'s goroutine does is to wait for a descriptor, so that nobody is left who does.
 TEST(plain_thread, that_waits_for_a_descriptor_is_woken_after_the_end_of_run) {
   for (int round = 0; round < 10; ++round) {

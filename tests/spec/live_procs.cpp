@@ -102,4 +102,12 @@ TEST(set_max_procs, before_a_start_counts_for_that_start) {
   weft::run([] { EXPECT_EQ(weft::runtime::max_procs(), 3); });
 }
 
+TEST(set_max_procs, between_two_runs_says_what_it_was_asked_for_before) {
+  weft::run([] {}, {.procs = 4});
+  weft::runtime::set_max_procs(7);
+  EXPECT_EQ(weft::runtime::max_procs(), 7);
+  EXPECT_EQ(weft::runtime::set_max_procs(3), 7);
+  weft::run([] { EXPECT_EQ(weft::runtime::max_procs(), 3); });
+}
+
 }  // namespace

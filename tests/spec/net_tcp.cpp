@@ -293,6 +293,7 @@ TEST(tcp_address, addresses_are_compared_and_written_as_people_write_them) {
   EXPECT_LT(net::address::parse("1.2.3.4:5"), net::address::parse("2.0.0.0:1"));
   EXPECT_EQ(net::address().to_string(), "");
   EXPECT_THROW(net::address::parse("localhost:1"), std::system_error);
+  EXPECT_THROW(net::address::parse(std::string_view("127.0.0.1\0.example:80", 21)), std::system_error);
 }
 
 int option(const net::conn& c, int level, int name) {

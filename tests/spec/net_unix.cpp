@@ -98,6 +98,22 @@ TEST_P(unix_socket, a_dial_waits_for_room_in_the_listeners_queue) {
   });
 }
 
+TEST_P(unix_socket, a_dial_uses_all_of_the_time_that_it_has) {
+  here([] {
+    const std::string path = fresh_path();
+    net::listener listener = net::listen_unix(path, {.backlog = 1});
+    std::vector<net::conn> queued;
+    std::error_code ec;
+    while (!ec) queued.push_back(net::dial_unix(path, {.timeout = 1ms}, ec));
+    for (const auto timeout : {20ms, 50ms}) {
+      const auto began = std::chrono::steady_clock::now();
+      net::dial_unix(path, {.timeout = timeout}, ec);
+      EXPECT_EQ(ec, std::errc::timed_out);
+      EXPECT_GE(std::chrono::steady_clock::now() - began, timeout);
+    }
+  });
+}
+
 TEST_P(unix_socket, datagrams_arrive_whole_and_a_full_queue_is_waited_for) {
   here([] {
     const std::string from_path = fresh_path();
@@ -124,6 +140,10 @@ TEST_P(unix_socket, datagrams_arrive_whole_and_a_full_queue_is_waited_for) {
 
 TEST(unix_path, a_path_that_is_too_long_is_an_error) {
   EXPECT_EQ(error_of([](std::error_code& ec) { net::listen_unix(std::string(200, 'x'), ec); }), std::errc::filename_too_long);
+}
+
+TEST(unix_path, a_path_with_a_zero_in_it_is_an_error) {
+  EXPECT_EQ(error_of([](std::error_code& ec) { net::listen_unix(std::string_view("/tmp/weft\0x", 11), ec); }), std::errc::invalid_argument);
 }
 
 // No event says that the queue of a receiver to whom the socket is not connected has room again.
