@@ -53,9 +53,9 @@ class recv_iterator {
     value_.reset();
     if constexpr (is_bits<T>) {
       raw_element<T> element;
-      if (channel_recv(channel_.get(), std::addressof(element))) value_.emplace(std::move(element.value));
+      if (detail::channel_recv(channel_.get(), std::addressof(element))) value_.emplace(std::move(element.value));
     } else {
-      channel_recv(channel_.get(), &value_);
+      detail::channel_recv(channel_.get(), &value_);
     }
     return *this;
   }

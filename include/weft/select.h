@@ -354,6 +354,7 @@ decltype(auto) channel_behind(Handle&& h) noexcept {
 // A case that is given as an lvalue, or that a selector has, will be used again.
 template <class Case>
 void bind_case(Case&& c, select_slot& s, select_plan& plan, std::size_t index) {
+  s.delivered = false;
   if constexpr (std::is_lvalue_reference_v<Case> && requires { c.bind_again(s, plan, index); }) {
     c.bind_again(s, plan, index);
   } else {

@@ -79,7 +79,8 @@ class counting_semaphore {
  public:
   static constexpr std::ptrdiff_t max() noexcept { return LeastMax; }
 
-  constexpr explicit counting_semaphore(std::ptrdiff_t desired) noexcept : core_(std::min(desired, detail::semaphore_core::limit)) {}
+  // std::invalid_argument if it is less than 0 or more than max().
+  constexpr explicit counting_semaphore(std::ptrdiff_t desired) : core_(std::min(checked(desired), detail::semaphore_core::limit)) {}
   counting_semaphore(const counting_semaphore&) = delete;
   counting_semaphore& operator=(const counting_semaphore&) = delete;
 
@@ -104,6 +105,11 @@ class counting_semaphore {
   }
 
  private:
+  static constexpr std::ptrdiff_t checked(std::ptrdiff_t desired) {
+    if (desired < 0 || desired > LeastMax) throw std::invalid_argument("weft::counting_semaphore: as many permits cannot be");
+    return desired;
+  }
+
   detail::semaphore_core core_;
 };
 

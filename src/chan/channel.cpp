@@ -273,8 +273,10 @@ void destroy_channel(chan_core* core) noexcept {
     forget_waiters(c.senders);
   }
   if (c.ops != nullptr) {
+    // A sender that was frozen with its place given out, and not filled, has left nothing there.
     for (std::size_t n = c.count.load(std::memory_order_relaxed); n > 0; --n) {
-      c.ops->destroy(c.place(c.head));
+      const bool is_filled = c.turns[c.head].load(std::memory_order_acquire) == 2 * c.head_lap + 1;  // [chan.turn]
+      if (is_filled) c.ops->destroy(c.place(c.head));
       c.advance_head();
     }
   }

@@ -17,6 +17,7 @@
 
 #include <bit>
 #include <optional>
+#include <utility>
 
 #include "chan/channel.h"
 #include "chan/select_cases.h"
@@ -91,10 +92,21 @@ void enqueue(select_state& state, std::uint32_t i) noexcept {
   if (c.has_clock) [[unlikely]] waiters_changed(c);
 }
 
-void enqueue_all(select_state& state, std::size_t n) noexcept {
-  for (std::uint32_t i = 0; i < n; ++i) {
-    if (state.slots[i].channel != nullptr) enqueue(state, i);
+// Several cases may be about the same channel: then the first in its line is the one that is chosen, and that must be any of them.
+// by_address stays in order.
+void shuffle_same(select_slot* slots, std::uint32_t channels, machine* m) noexcept {
+  for (std::uint32_t i = 1, first = 0; i < channels; ++i) {
+    if (nth_channel(slots, i) != nth_channel(slots, i - 1)) {
+      first = i;
+    } else {
+      std::swap(slots[i].by_address, slots[first + random_below(m, i - first + 1)].by_address);
+    }
   }
+}
+
+void enqueue_all(select_state& state, machine* m) noexcept {
+  shuffle_same(state.slots, state.channels, m);
+  for (std::uint32_t i = 0; i < state.channels; ++i) enqueue(state, state.slots[i].by_address);
 }
 
 // Once off the stack. False: a timer or a stop request was faster.
@@ -165,8 +177,8 @@ std::size_t outcome(const select_state& state) {
 wait_reason reason_for(std::size_t n) noexcept { return n == 0 ? wait_reason::select_no_cases : wait_reason::select; }
 
 // Only channels. All locked, nothing is ready.
-std::size_t wait_for_channels(select_state& state, std::size_t n, machine* m) {
-  enqueue_all(state, n);
+std::size_t wait_for_channels(select_state& state, machine* m) {
+  enqueue_all(state, m);
   if (m != nullptr) {
     sched::park_in_section(m, &after_park_unarmed, &state, wait_reason::select);
   } else {
@@ -240,7 +252,7 @@ class alarms {
     if (m != nullptr) sched::leave(m);
     return state.winner();
   }
-  enqueue_all(state, n);
+  enqueue_all(state, m);
   armed.park(m, n);
   leave_lines(state);
   return outcome(state);
@@ -298,7 +310,7 @@ std::size_t wait_for_pair(select_slot* slots, machine* m) {
     if (const std::uint32_t i = go_if_any(slots, n, state.channels, m); i != nobody) return i;
     if (waits) {
       state.g = m != nullptr ? m->curg : detail::self();
-      return wait_for_channels(state, n, m);
+      return wait_for_channels(state, m);
     }
     unlock_all(slots, state.channels);
   }

@@ -23,6 +23,10 @@ constinit int epoll_fd = -1;
 constinit int interrupt_fd = -1;
 constinit std::atomic<bool> interrupted{false};  // collapses many interrupts into one write
 
+// [poll.watch] how often a descriptor was given to the kernel. It comes back from there with an event, in another thread; that what was
+// written to it before is seen then is the kernel's doing, and is said in the language's terms, too.
+constinit std::atomic<std::uint32_t> watched{0};
+
 constexpr int batch = 256;  // events a call: 3 KiB of an M's stack
 
 // Nanoseconds where the kernel has them (Linux 5.11) and lets us (some sandboxes refuse what they do not know), else
@@ -131,6 +135,7 @@ void warm_up(const epoll_event* list, int n) noexcept {
 
 bool sort_all(const epoll_event* list, int n, events& found) noexcept {
   bool interrupt = false;
+  if (n > 0) watched.load(std::memory_order_acquire);  // [poll.watch]
   if (n > 1) warm_up(list, n);
   for (int i = 0; i < n; ++i) interrupt |= sort(list[i], found);
   return interrupt;
@@ -151,6 +156,7 @@ int open_poller() noexcept {
 
 int watch(int fd, descriptor& d) noexcept {
   epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET, .data = {.u64 = pack(d)}};
+  watched.fetch_add(1, std::memory_order_release);  // [poll.watch]
   return ::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
 }
 

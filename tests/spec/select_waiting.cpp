@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <weft/weft.h>
 
+#include <array>
 #include <atomic>
+#include <cmath>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -335,6 +337,31 @@ TEST_P(waiting_select, may_destroy_its_channels_as_soon_as_it_has_returned) {
       weft::go([c = i % 2 == 0 ? a.get() : b.get()] { c->send(1); });
       ASSERT_EQ(weft::select(weft::on_recv(*a), weft::on_recv(*b)), static_cast<std::size_t>(i % 2));
     }
+  });
+}
+
+// 8 sigma and more: no healthy run comes near.
+TEST_P(waiting_select, chooses_uniformly_among_cases_on_the_same_channel) {
+  static constexpr int rounds = test::scaled(3000, 1000, 1000);
+  here([] {
+    const weft::chan<int> bits;
+    weft::go([bits] {
+      for (int i = 0; i < rounds; ++i) weft::select(weft::on_send(bits, 0), weft::on_send(bits, 1));
+    });
+    int ones = 0;
+    for (int i = 0; i < rounds; ++i) ones += *bits.recv();
+    EXPECT_NEAR(ones, rounds / 2, 4 * std::sqrt(rounds));
+
+    std::array<int, 4> won = {};
+    const weft::chan<int> other;
+    weft::go([bits] {
+      for (int i = 0; i < rounds; ++i) bits.send(i);
+    });
+    for (int i = 0; i < rounds; ++i) {
+      ++won[weft::select(weft::on_recv(bits), weft::on_recv(other), weft::on_recv(bits), weft::on_recv(bits))];
+    }
+    EXPECT_EQ(won[1], 0);
+    for (const std::size_t k : {0, 2, 3}) EXPECT_NEAR(won[k], rounds / 3, 4 * std::sqrt(rounds));
   });
 }
 

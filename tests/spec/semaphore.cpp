@@ -226,6 +226,12 @@ TEST_P(semaphore, may_be_destroyed_once_acquire_has_returned) {
   });
 }
 
+TEST(a_semaphore, cannot_begin_with_more_permits_than_its_greatest_number_or_fewer_than_none) {
+  EXPECT_THROW(weft::counting_semaphore<5>(6), std::logic_error);
+  EXPECT_THROW(weft::binary_semaphore(-1), std::logic_error);
+  EXPECT_TRUE(weft::binary_semaphore(1).try_acquire());
+}
+
 TEST(a_semaphore, may_be_declared_as_large_as_the_standard_allows) {
   weft::counting_semaphore<std::numeric_limits<std::ptrdiff_t>::max()> s(1);
   static_assert(decltype(s)::max() == std::numeric_limits<std::ptrdiff_t>::max());

@@ -219,6 +219,35 @@ TEST_P(wait_group, may_be_destroyed_once_wait_has_returned) {
   });
 }
 
+}  // namespace
+
+// Names that the library uses inside, beside a function object of the user's.
+namespace users {
+template <class F>
+void spawn(F&&);
+template <class F>
+void make_record(F&&);
+template <class F>
+void submit(F&&);
+struct task {
+  int* done;
+  void operator()() const { ++*done; }
+};
+}  // namespace users
+
+namespace {
+
+TEST(wait_group, takes_function_objects_whose_namespace_has_any_names) {
+  weft::run([] {
+    int done = 0;
+    weft::wait_group wg;
+    wg.go(users::task{&done});
+    wg.wait();
+    weft::async(users::task{&done}).get();
+    EXPECT_EQ(done, 2);
+  });
+}
+
 // Who calls go() need not be counted itself: by the time it returns, the function may have let the last of those that are
 // counted go, and who waited for them may have destroyed the group.
 TEST(wait_group, may_be_gone_when_go_returns) {

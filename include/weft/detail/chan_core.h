@@ -142,7 +142,7 @@ template <class T>
   requires is_bits<T>
 std::optional<T> recv_from(chan_core* c) {
   raw_element<T> element;
-  if (!channel_recv(c, std::addressof(element))) return std::nullopt;
+  if (!detail::channel_recv(c, std::addressof(element))) return std::nullopt;
   return std::optional<T>(std::in_place, std::move(element.value));
 }
 
@@ -150,7 +150,7 @@ std::optional<T> recv_from(chan_core* c) {
 template <class T>
 std::optional<T> recv_from(chan_core* c) {
   std::optional<T> element;
-  channel_recv(c, &element);
+  detail::channel_recv(c, &element);
   return element;
 }
 
@@ -158,12 +158,12 @@ template <class T>
 recv_status try_recv_from(chan_core* c, T& out) {
   if constexpr (is_bits<T>) {
     raw_element<T> element;
-    const recv_status status = channel_try_recv(c, std::addressof(element));
+    const recv_status status = detail::channel_try_recv(c, std::addressof(element));
     if (status == recv_status::ok) out = std::move(element.value);
     return status;
   } else {
     std::optional<T> element;
-    const recv_status status = channel_try_recv(c, &element);
+    const recv_status status = detail::channel_try_recv(c, &element);
     if (status == recv_status::ok) out = std::move(*element);
     return status;
   }

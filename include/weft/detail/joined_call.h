@@ -23,9 +23,9 @@ class joined_count : public countdown {
   // waited for it have destroyed us.
   template <class Call>
   [[gnu::always_inline]] void start(Call&& call) {
-    detail::record* r = make_record(std::forward<Call>(call));
+    detail::record* r = detail::make_record(std::forward<Call>(call));
     newest_.store(r, std::memory_order_relaxed);
-    submit(r);
+    detail::submit(r);
   }
 
   // Parks until the count is zero. In turn: who starts many and waits sees them run in the usual order; but in a tree of them the

@@ -162,9 +162,9 @@ template <class F, class... Args>
   using call = bound_call<std::decay_t<F>, std::decay_t<Args>...>;
   using arguments = std::tuple<std::decay_t<Args>...>;
   if constexpr (fits_inline<call>) {
-    return make_inline<call>(std::forward<F>(f), arguments(std::forward<Args>(args)...));
+    return detail::make_inline<call>(std::forward<F>(f), arguments(std::forward<Args>(args)...));
   } else {
-    return make_heap<call>(go_options{}, std::forward<F>(f), arguments(std::forward<Args>(args)...));
+    return detail::make_heap<call>(go_options{}, std::forward<F>(f), arguments(std::forward<Args>(args)...));
   }
 }
 
@@ -172,7 +172,7 @@ template <class F, class... Args>
 // returned only to be recognised: the goroutine may have ended already.
 template <class F, class... Args>
 [[gnu::always_inline]] inline const record* spawn(F&& f, Args&&... args) {
-  record* r = make_record(std::forward<F>(f), std::forward<Args>(args)...);
+  record* r = detail::make_record(std::forward<F>(f), std::forward<Args>(args)...);
   submit(r);
   return r;
 }

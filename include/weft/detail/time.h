@@ -47,7 +47,7 @@ std::int64_t since_epoch_ns(const std::chrono::time_point<Clock, Duration>& t) {
 
 template <class Clock, class Duration>
 bool has_come(const std::chrono::time_point<Clock, Duration>& t) {
-  return since_epoch_ns(Clock::now()) >= since_epoch_ns(t);
+  return detail::since_epoch_ns(Clock::now()) >= detail::since_epoch_ns(t);
 }
 
 template <class Clock, class Duration>
@@ -55,8 +55,8 @@ std::int64_t deadline_at(const std::chrono::time_point<Clock, Duration>& t) {
   if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
     return to_ns(t.time_since_epoch());
   } else {
-    const std::int64_t when = since_epoch_ns(t);
-    const std::int64_t now = since_epoch_ns(Clock::now());
+    const std::int64_t when = detail::since_epoch_ns(t);
+    const std::int64_t now = detail::since_epoch_ns(Clock::now());
     if (when <= now) return 0;
     std::int64_t left = 0;
     return when == no_deadline || __builtin_sub_overflow(when, now, &left) ? no_deadline : deadline_after_ns(left);

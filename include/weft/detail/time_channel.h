@@ -56,9 +56,9 @@ struct func_timer_of final : func_timer {
   explicit func_timer_of(Function&& f) : function(std::forward<Function>(f)) {
     call = [](func_timer* t) { static_cast<func_timer_of*>(t)->function(); };
     destroy = [](func_timer* t) noexcept { delete static_cast<func_timer_of*>(t); };
-    init_func_timer(this);
+    detail::init_func_timer(this);
   }
-  ~func_timer_of() { deinit_func_timer(this); }
+  ~func_timer_of() { detail::deinit_func_timer(this); }
 
   static void* operator new(std::size_t size) { return allocate_func_timer(size); }
   static void operator delete(void* p, std::size_t size) noexcept { free_func_timer(p, size); }
