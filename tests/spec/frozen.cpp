@@ -3,16 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <thread>
 
 #include "support/await.h"
+#include "support/pipe.h"
 
 namespace {
 
@@ -66,22 +63,7 @@ TEST(frozen_goroutine, that_spawns_stays_frozen) {
   stays_frozen([] { weft::async([] {}).get(); });
 }
 
-struct pipe_ends {
-  int in, out;
-  pipe_ends() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();
-    in = ends[0];
-    out = ends[1];
-  }
-  ~pipe_ends() {
-    ::close(in);
-    ::close(out);
-  }
-  void write() const {
-    if (::write(out, "x", 1) != 1) std::abort();
-  }
-};
+using pipe_ends = test::nonblocking_pipe;
 
 // Sockets and pipes are not the goroutines' alone.
 TEST(plain_thread, that_waits_for_a_descriptor_leaves_goroutines_frozen) {

@@ -16,6 +16,7 @@
 
 #include "support/anywhere.h"
 #include "support/net.h"
+#include "support/pipe.h"
 
 namespace {
 
@@ -23,20 +24,7 @@ using namespace std::chrono_literals;
 using test::error_of;
 using clock = std::chrono::steady_clock;
 
-struct pipe_ends {
-  int in;
-  int out;
-  pipe_ends() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();
-    in = ends[0];
-    out = ends[1];
-  }
-  ~pipe_ends() {
-    ::close(in);
-    ::close(out);
-  }
-};
+using pipe_ends = test::nonblocking_pipe;
 
 class pollable : public test::anywhere {};
 INSTANTIATE_TEST_SUITE_P(, pollable, test::everywhere(), test::name_of);
