@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <ctime>
+#include <utility>
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -149,8 +150,9 @@ int open_poller() noexcept {
   interrupt_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (epoll_fd >= 0 && interrupt_fd >= 0 && ::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, interrupt_fd, &event) == 0) return 0;
   const int error = errno;
-  ::close(epoll_fd);
-  ::close(interrupt_fd);
+  for (int* fd : {&epoll_fd, &interrupt_fd}) {
+    if (*fd >= 0) ::close(std::exchange(*fd, -1));
+  }
   return error;
 }
 
@@ -197,7 +199,8 @@ void interrupt() noexcept {
   if (interrupted.exchange(true, std::memory_order_seq_cst)) return;
   const std::uint64_t one = 1;
   const int saved = errno;  // whoever starts a timer does not expect it to change
-  [[maybe_unused]] const ssize_t n = ::write(interrupt_fd, &one, sizeof one);
+  // Whoever sleeps there has a hold on its descriptor, also on one that was closed, and would never hear of this.
+  if (::write(interrupt_fd, &one, sizeof one) < 0 && errno != EAGAIN) poller_is_broken(errno);
   errno = saved;
 }
 

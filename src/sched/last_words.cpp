@@ -120,9 +120,8 @@ bool is_quit_free() noexcept {
 // main() before the dump is written. Not for ever: it may hold what the dump needs.
 void hold_main_thread() noexcept {
   if (gmp::current_machine() != nullptr || is_service_thread(::gettid())) return;
-  base::futex_word nobody_changes_this{0};
   const std::int64_t until = os::now_ns() + same_quit_ns;
-  while (os::now_ns() < until) base::futex_wait_until(nobody_changes_this, 0, until);
+  for (std::int64_t left = same_quit_ns; left > 0; left = until - os::now_ns()) os::sleep_thread_ns(left);
 }
 
 void on_quit(int signal) noexcept {

@@ -78,11 +78,12 @@ void spare_is_there(machine* m) noexcept {
   --sched.starting;
 }
 
-// Of an M that has no thread (any more).
+// An M that has no thread (any more).
 void put_ended_machine(machine* m) noexcept WEFT_REQUIRES(sched.lock) {
   --sched.machines;
   m->idle_link = sched.ended_ms;
   sched.ended_ms = m;
+  m->asleep.store(true, std::memory_order_release);  // [machine.asleep]
 }
 
 // The M's thread is about to end; the M waits for another one.
@@ -94,7 +95,6 @@ void retire_thread(machine* m) noexcept {
   sched.threads.fetch_sub(1, std::memory_order_relaxed);
   base::lock_guard guard(sched.lock);
   put_ended_machine(m);
-  m->asleep.store(true, std::memory_order_release);  // [machine.asleep]
 }
 
 void* machine_thread(void* argument) {
@@ -145,13 +145,15 @@ machine* take_ended_machine() noexcept {
   return m;
 }
 
-// The system gives no more threads. The program goes on with those that there are; whoever needs another asks again, sysmon
-// if nobody else.
-void do_without(machine* m, bool spinning, int error) noexcept {
-  static bool warned = false;  // the factory's
-  if (!std::exchange(warned, true)) {
-    base::text t;
-    (t << "weft: the system gives no more threads (error " << error << "): goroutines wait for those that there are\n").print();
+// An M that is counted already, as are the spinner that it is to be or the spare. If it gets no thread, none of that is counted any more.
+int try_to_create_machine(bool spinning) {
+  machine* m = take_ended_machine();
+  if (m == nullptr) m = new_machine();
+  auto parameters = std::make_unique<start_parameters>(start_parameters{m, spinning});
+  const int error = try_to_create_thread(machine_thread, parameters.get());
+  if (error == 0) {
+    parameters.release();
+    return 0;
   }
   base::lock_guard guard(sched.lock);
   put_ended_machine(m);
@@ -160,20 +162,16 @@ void do_without(machine* m, bool spinning, int error) noexcept {
   } else {
     --sched.starting;
   }
-}
-
-// What becomes of an M without a thread is the caller's matter.
-int try_to_give_thread(machine* m, bool spinning) {
-  auto parameters = std::make_unique<start_parameters>(start_parameters{m, spinning});
-  const int error = try_to_create_thread(machine_thread, parameters.get());
-  if (error == 0) parameters.release();
   return error;
 }
 
+// Without it the program goes on with the threads that there are; whoever needs another asks again, sysmon if nobody else.
 void create_machine(bool spinning) {
-  machine* m = take_ended_machine();
-  if (m == nullptr) m = new_machine();
-  if (const int error = try_to_give_thread(m, spinning)) do_without(m, spinning, error);
+  static bool warned = false;  // the factory's
+  const int error = try_to_create_machine(spinning);
+  if (error == 0 || std::exchange(warned, true)) return;
+  base::text t;
+  (t << "weft: the system gives no more threads (error " << error << "): goroutines wait for those that there are\n").print();
 }
 
 void* factory_thread(void*) {
@@ -334,14 +332,14 @@ void request_look_at_limits() noexcept {
 void start_threads() {
   static bool started = false;  // under the lifecycle lock
   if (started) return;
-  {
-    base::lock_guard guard(sched.lock);
-    sched.machines = 2;
-    sched.starting = 2;
-  }
   // Here, too few threads are an error of the caller's, who can be told.
   for (int i = 0; i < 2; ++i) {
-    if (const int error = try_to_give_thread(new_machine(), false)) throw_no_thread(error);
+    {
+      base::lock_guard guard(sched.lock);
+      ++sched.machines;
+      ++sched.starting;
+    }
+    if (const int error = try_to_create_machine(false)) throw_no_thread(error);
   }
   create_thread(factory_thread);
   create_thread(sysmon_thread);

@@ -83,31 +83,36 @@ TEST_P(unix_socket, abstract_names_leave_nothing_in_the_file_system) {
   });
 }
 
-TEST_P(unix_socket, a_dial_waits_for_room_in_the_listeners_queue) {
-  here([] {
-    const std::string path = fresh_path();
-    net::listener listener = net::listen_unix(path, {.backlog = 1});
-    std::vector<net::conn> queued;
+// A listener whose queue has no room.
+struct full_listener {
+  const std::string path = fresh_path();
+  net::listener listener = net::listen_unix(path, {.backlog = 1});
+  std::vector<net::conn> queued;
+
+  full_listener() {
     std::error_code ec;
     while (!ec) queued.push_back(net::dial_unix(path, {.timeout = 5ms}, ec));
     EXPECT_EQ(ec, std::errc::timed_out);
+  }
+};
+
+TEST_P(unix_socket, a_dial_waits_for_room_in_the_listeners_queue) {
+  here([] {
+    full_listener full;
     test::crew crew;
-    crew.goroutine([&] { EXPECT_TRUE(net::dial_unix(path)); });
-    EXPECT_TRUE(listener.accept());
+    crew.goroutine([&] { EXPECT_TRUE(net::dial_unix(full.path)); });
+    EXPECT_TRUE(full.listener.accept());
     crew.wait();
   });
 }
 
 TEST_P(unix_socket, a_dial_uses_all_of_the_time_that_it_has) {
   here([] {
-    const std::string path = fresh_path();
-    net::listener listener = net::listen_unix(path, {.backlog = 1});
-    std::vector<net::conn> queued;
-    std::error_code ec;
-    while (!ec) queued.push_back(net::dial_unix(path, {.timeout = 1ms}, ec));
+    const full_listener full;
     for (const auto timeout : {20ms, 50ms}) {
+      std::error_code ec;
       const auto began = std::chrono::steady_clock::now();
-      net::dial_unix(path, {.timeout = timeout}, ec);
+      net::dial_unix(full.path, {.timeout = timeout}, ec);
       EXPECT_EQ(ec, std::errc::timed_out);
       EXPECT_GE(std::chrono::steady_clock::now() - began, timeout);
     }
