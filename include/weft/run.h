@@ -25,7 +25,8 @@ void run_main(const options&, void (*body)(void*), void* argument);
 }  // namespace detail
 
 // Runs f as the main goroutine and returns what it returns (0 for void) once it does. No goroutine is scheduled after
-// that: those left are frozen at their next call into weft until the next run() or start(). May be called again, also
+// that: those left are frozen at their next call into weft until the next run() or start(), and a call that was under way comes to
+// its end first, unless it waits: nothing is left half done that somebody else could wait for. May be called again, also
 // with other options. An exception that leaves f leaves run(). exit_goroutine() in f: the others go on, and run() never
 // returns. Throws std::invalid_argument for options that make no sense, std::logic_error from within a goroutine or while
 // another run() is under way.

@@ -5,10 +5,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sched/finishing.h"
 #include "sched/lifecycle.h"
 
 namespace weft::chans {
-namespace {
 
 void release_lock(machine*, goroutine*, const gmp::after_switch& self) noexcept {
   static_cast<channel*>(self.arg)->lock.unlock();  // the waiter can be found: its frame may be gone from here on
@@ -18,6 +18,8 @@ bool release_lock_of_thread(goroutine*, void* c) noexcept {
   static_cast<channel*>(c)->lock.unlock();
   return true;
 }
+
+namespace {
 
 waiter waiter_for(goroutine* g, void* value) noexcept {
   waiter w;
@@ -188,6 +190,20 @@ waiter* take_everybody(channel& c) noexcept {
   return all;
 }
 
+// False: it was closed. True: it is now, and these are to be woken.
+bool begin_close(channel& c, waiter*& woken) noexcept {
+  const sched::finishing_quietly section;
+  c.lock.lock(section.m());
+  const bool is_first = !c.closed.load(std::memory_order_relaxed);
+  if (is_first) {
+    c.closed.store(true, std::memory_order_release);
+    c.room_for_bits = 0;
+    woken = take_everybody(c);
+  }
+  c.lock.unlock();
+  return is_first;
+}
+
 // The channel dies under somebody who waits: a frozen goroutine whose handle was a reference. It must not come back to
 // it.
 void forget_waiters(wait_queue& queue) noexcept {
@@ -200,33 +216,14 @@ void forget_waiters(wait_queue& queue) noexcept {
 }  // namespace
 
 void move_in(channel& c, void* value, const transfer& t) {
-  if (t.peer != nullptr) {
-    c.ops->deliver(t.peer->value, value);
-    return serve(t.peer);
-  }
-  std::atomic<std::uint32_t>& turn = c.turns[t.place];
-  await_turn(turn, 2 * t.lap);
-  c.ops->construct(c.place(t.place), value);
-  base::delay();
-  turn.store(2 * t.lap + 1, std::memory_order_release);  // [chan.turn]
+  if (t.peer == nullptr) return send_through_ring(c, value, t);
+  c.ops->deliver(t.peer->value, value);
+  serve(t.peer);
 }
 
 void move_out(channel& c, void* to, const transfer& t) {
-  if (!t.has_place) {
-    c.ops->deliver(to, t.peer->value);
-    return serve(t.peer);
-  }
-  std::atomic<std::uint32_t>& turn = c.turns[t.place];
-  await_turn(turn, 2 * t.lap + 1);
-  c.ops->take(to, c.place(t.place));
-  base::delay();
-  if (t.peer == nullptr) {
-    turn.store(2 * t.lap + 2, std::memory_order_release);  // [chan.turn]
-    return;
-  }
-  // The place is the peer's in the next lap; its turn to construct is skipped, since that is done here.
-  c.ops->construct(c.place(t.place), t.peer->value);
-  turn.store(2 * t.lap + 3, std::memory_order_release);  // [chan.turn]
+  if (t.has_place) return recv_through_ring(c, to, t);
+  c.ops->deliver(to, t.peer->value);
   serve(t.peer);
 }
 
@@ -275,7 +272,7 @@ void destroy_channel(chan_core* core) noexcept {
   if (c.ops != nullptr) {
     // A sender that was frozen with its place given out, and not filled, has left nothing there.
     for (std::size_t n = c.count.load(std::memory_order_relaxed); n > 0; --n) {
-      const bool is_filled = c.turns[c.head].load(std::memory_order_acquire) == 2 * c.head_lap + 1;  // [chan.turn]
+      const bool is_filled = is_turn(c.turns[c.head], turn_to_take(c.head_lap));
       if (is_filled) c.ops->destroy(c.place(c.head));
       c.advance_head();
     }
@@ -349,24 +346,22 @@ recv_status channel_try_recv(chan_core* core, void* to) noexcept {
 
 void channel_close(chan_core* core) {
   if (core == nullptr) throw channel_error("close of nil channel");
-  channel& c = channel_of(core);
-  machine* m = sched::enter();
-  c.lock.lock(m);
-  if (c.closed.load(std::memory_order_relaxed)) {
-    end_section(c, m);
-    throw channel_error("close of closed channel");
-  }
-  c.closed.store(true, std::memory_order_release);
-  c.room_for_bits = 0;
-  waiter* woken = take_everybody(c);
-  end_section(c, m);
+  if (!channel_close_quietly(core)) throw channel_error("close of closed channel");
+  checkpoint();
+}
+
+bool channel_close_quietly(chan_core* core) noexcept {
+  waiter* woken = nullptr;
+  if (!begin_close(channel_of(core), woken)) return false;
   // Not in one section: that would be too long.
   while (woken != nullptr) {
+    const sched::finishing_quietly section;
     waiter* const w = std::exchange(woken, woken->next);
     if (woken != nullptr) base::prefetch(woken);
     gmp::fetch_frames(*w->g);
     ready(w->g);
   }
+  return true;
 }
 
 }  // namespace weft::detail

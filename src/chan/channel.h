@@ -12,11 +12,8 @@
 //
 // A send or receive has two steps. begin_…(), under the lock, decides: it takes the peer, or a place in the ring.
 // finish_…(), without the lock, moves the element and wakes the peer. Bits that go through the ring are copied in the
-// first step. Objects are not, since their moves are foreign code, which may be slow, allocate or use weft: a place in
-// the ring has a turn, and who got the place under the lock waits (nearly always: not at all) for its turn:
-//   turn == 2 * lap      lap's sender may construct            [chan.turn] each store releases the place as it is,
-//   turn == 2 * lap + 1  lap's receiver may take               the load with acquire takes it over
-// The order of elements is the order in which places were given out, so it does not depend on how long moves take.
+// first step. Objects are not (turns.h). The order of elements is the order in which places were given out, so it does
+// not depend on how long moves take.
 // Rejected: moving objects under the lock (deadlocks if a move calls into weft); a list of filled places to which a
 // sender adds its own once it is filled (senders overtake each other, and a place being emptied makes try_send fail
 // while size() is below capacity()).
@@ -28,7 +25,6 @@
 // more: its last handle may go with the peer.
 #pragma once
 
-#include <algorithm>
 #include <weft/detail/chan_core.h>
 #include <weft/go.h>
 #include <weft/time.h>
@@ -39,8 +35,8 @@
 #include <cstring>
 
 #include "base/delay.h"
-#include "base/pause.h"
 #include "chan/select_state.h"
+#include "chan/turns.h"
 #include "sched/home_lock.h"
 #include "sched/park_in_section.h"
 
@@ -149,6 +145,7 @@ struct channel : chan_core {
   std::byte* ring = nullptr;
   const element_ops* ops = nullptr;             // null: bits
   std::atomic<std::uint32_t>* turns = nullptr;  // objects: one a place
+  turn_waiter* turn_waiters = nullptr;          // objects: those who are parked until their turn, in the order of their coming
   std::uint32_t head_lap = 0;
   std::uint32_t tail_lap = 0;
   std::uint32_t alignment = 0;
@@ -190,14 +187,6 @@ inline channel& channel_of(chan_core* c) noexcept { return *static_cast<channel*
 }
 
 enum class verdict { blocked, done, closed };
-
-// What begin_…() has decided.
-struct transfer {
-  waiter* peer = nullptr;  // taken from its queue, to be served and readied
-  bool has_place = false;  // objects: this place of the ring is ours, for one element
-  std::uint32_t lap = 0;
-  std::size_t place = 0;
-};
 
 // ---- under the lock ----
 
@@ -294,22 +283,9 @@ struct transfer {
   sched::ready_in_section(m, peer->g);
 }
 
-// Who has the turn is in the middle of a move; if it takes longer than that, it is not running, and a crowd that spins, or
-// yields, would only keep it from its core. So: sleep, for longer and longer.
-inline void await_turn(std::atomic<std::uint32_t>& turn, std::uint32_t want) {
-  constexpr std::int64_t longest_ns = 200'000;
-  std::int64_t nap_ns = 10'000;
-  for (int i = 0; turn.load(std::memory_order_acquire) != want; ++i) {  // [chan.turn]
-    if (i < 100) {
-      base::cpu_pause();
-    } else if (i < 104) {
-      yield();
-    } else {
-      detail::sleep_for_ns(nap_ns);
-      nap_ns = std::min(2 * nap_ns, longest_ns);
-    }
-  }
-}
+// Hooks of who waits with the lock held.
+void release_lock(machine*, goroutine*, const gmp::after_switch& self) noexcept;
+bool release_lock_of_thread(goroutine*, void* c) noexcept;
 
 // Objects, outside of any section: these run foreign code.
 void move_in(channel& c, void* value, const transfer& t);

@@ -23,15 +23,15 @@
 #include "chan/select_cases.h"
 #include "chan/select_locks.h"
 #include "chan/select_state.h"
+#include "sched/finishing.h"
 #include "sched/timers.h"
 
 namespace weft::detail {
 
 void stop_waiter::on_request::operator()() const noexcept {
   // Not left through a preemption point: who destroys the callback meanwhile blocks its thread until this has returned.
-  sched::machine* m = sched::enter();
+  const sched::finishing_quietly section;
   state->claim_from_outside(index);
-  if (m != nullptr) sched::leave_quietly(m);
 }
 
 }  // namespace weft::detail

@@ -8,6 +8,7 @@
 #include "base/delay.h"
 #include "base/pause.h"
 #include "os/clock.h"
+#include "sched/finishing.h"
 #include "sched/fork.h"
 #include "sched/idle.h"
 #include "sched/lifecycle.h"
@@ -182,12 +183,12 @@ int wait_ready(poll::descriptor& d, poll::direction which, std::int64_t limit) n
 }
 
 void nudge(poll::descriptor& d, poll::direction which) noexcept {
-  const section unstoppable;  // between taking the waiter and waking it
+  const finishing unstoppable;  // between taking the waiter and waking it
   wake(d.slots[which].nudge());
 }
 
 void alert(poll::descriptor& d, poll::direction which) noexcept {
-  const section unstoppable;
+  const finishing unstoppable;
   wake(d.slots[which].notify());
 }
 
@@ -197,7 +198,7 @@ void set_deadline(poll::descriptor& d, poll::direction which, std::int64_t deadl
 }
 
 void cancel_waits(poll::descriptor& d) noexcept {
-  const section unstoppable;
+  const finishing_quietly unstoppable;  // the descriptor is to be closed yet
   for (poll::slot& slot : d.slots) wake(slot.close());
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/delay.h"
 #include "os/clock.h"
+#include "sched/finishing.h"
 #include "sched/fork.h"
 #include "sched/idle.h"
 #include "sched/next.h"
@@ -105,16 +106,15 @@ void park(commit_fn commit, void* arg, wait_reason why) noexcept {
 }
 
 void ready(goroutine* g) noexcept {
-  machine* m = enter();  // first: a waker that is stopped half way would keep the goroutine out of every queue
+  const finishing section;  // first: a waker that is stopped half way would keep the goroutine out of every queue
   gmp::transition(*g, status::waiting, status::runnable);
   if (g->is_thread) {
     g->thread_note.wake();
-  } else if (m == nullptr) {
-    ready_from_outside(g);
-  } else {
+  } else if (machine* m = section.m()) {
     put_readied(m->p, g);
+  } else {
+    ready_from_outside(g);
   }
-  if (m != nullptr) leave(m);
 }
 
 std::int64_t now_ns() noexcept { return os::now_ns(); }

@@ -2,8 +2,8 @@
 
 #include "base/backoff.h"
 #include "base/delay.h"
+#include "sched/finishing.h"
 #include "sched/park.h"
-#include "sched/section.h"
 #include "sched/timers.h"
 
 namespace weft::sched {
@@ -36,12 +36,12 @@ gmp::goroutine* parker::take() noexcept {
 }
 
 void parker::wake() noexcept {
-  const section unstoppable;  // between the outcome and ready()
+  const finishing unstoppable;  // between the outcome and ready()
   if (gmp::goroutine* g = take()) detail::ready(g);
 }
 
 void parker::on_timer(void* self, std::uint64_t, std::int64_t) noexcept {
-  const section unstoppable;
+  const finishing unstoppable;
   gmp::goroutine* g = nullptr;
   static_cast<parker*>(self)->finish(expired, g);
   if (g != nullptr) detail::ready(g);

@@ -5,6 +5,7 @@
 
 #include "os/clock.h"
 #include "poll/poller.h"
+#include "sched/finishing.h"
 #include "sched/idle.h"
 #include "sched/section.h"
 
@@ -58,17 +59,13 @@ void start_fresh_timer(timers::timer_node& node, std::int64_t when_ns) noexcept 
 }
 
 bool stop_timer(timers::timer_node& node) noexcept {
-  machine* m = enter();
-  const bool stopped = timers::stop(node);
-  if (m != nullptr) leave(m);
-  return stopped;
+  const finishing section;
+  return timers::stop(node);
 }
 
 bool stop_timer_sync(timers::timer_node& node) noexcept {
-  machine* m = enter();
-  const bool stopped = timers::stop_sync(node);
-  if (m != nullptr) leave(m);
-  return stopped;
+  const finishing section;
+  return timers::stop_sync(node);
 }
 
 bool is_timer_due(const processor* p, std::int64_t& now) noexcept {

@@ -1,6 +1,7 @@
 #include <weft/barrier.h>
 
 #include "base/delay.h"
+#include "sched/finishing.h"
 #include "sched/section.h"
 #include "sync/guard.h"
 #include "sync/waiter.h"
@@ -25,7 +26,7 @@ barrier_core::arrival barrier_core::arrive(std::ptrdiff_t n) {
 }
 
 void barrier_core::complete() noexcept {
-  sched::section section;
+  const sched::finishing section;
   wait_queue queue(head_);
   wake_list woken;
   take_guard(word_, guard);

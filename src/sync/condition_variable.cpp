@@ -20,9 +20,9 @@
 #include <stop_token>
 
 #include "base/delay.h"
+#include "sched/finishing.h"
 #include "sched/section.h"
 #include "sync/guard.h"
-#include "sync/section_without_preemption.h"
 #include "sync/waiter.h"
 
 namespace weft {
@@ -92,7 +92,7 @@ bool condition_variable::wait_until_ns(detail::lock_ref lock, std::int64_t deadl
 }
 
 void condition_variable::notify(bool all) noexcept {
-  sched::section section;
+  const sched::finishing section;
   wait_queue queue(head_);
   detail::wake_list woken;
   detail::take_guard(word_, guard);
@@ -124,7 +124,7 @@ struct condition_variable::stopper {
   cond_waiter* waiter;
 
   void operator()() const noexcept {
-    detail::section_without_preemption section;
+    const sched::finishing_quietly section;
     // [cond.stop]
     if (waiter->claim.fetch_or(cond_waiter::stop, std::memory_order_acq_rel) != cond_waiter::linked) return;
     cond->unlink(*waiter);

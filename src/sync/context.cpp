@@ -11,13 +11,12 @@
 #include <weft/context.h>
 
 #include <atomic>
-#include <mutex>
 #include <new>
-#include <vector>
 
 #include <weft/detail/record.h>
-#include <weft/mutex.h>
 
+#include "base/lock.h"
+#include "sched/finishing.h"
 #include "sched/lifecycle.h"
 #include "sched/timers.h"
 
@@ -67,7 +66,8 @@ class context_node {
     return stop_.get_token();
   }
   std::error_code error() {
-    std::lock_guard guard(lock_);
+    const sched::section section;
+    base::lock_guard guard(lock_);
     return error_;
   }
 
@@ -78,9 +78,14 @@ class context_node {
   void cancel(std::error_code why) noexcept;
 
  private:
-  void cancel_one(std::error_code why, std::vector<context_ref>& next) noexcept;
-  void take_children(std::vector<context_ref>& to) noexcept;
+  class closed_list;
+
+  void close(std::error_code why, closed_list& closed) noexcept;
+  void close_below(std::error_code why, closed_list& closed) noexcept;
+  void tell() noexcept;
+  context_node* retain_first_child() noexcept;
   void leave_parent() noexcept;
+  void unlink() noexcept;
   void disarm() noexcept;
   bool is_counted_on() const noexcept;
   bool leave_to_deadline() noexcept;
@@ -95,14 +100,15 @@ class context_node {
   std::stop_source stop_;
   std::atomic<bool> gave_token_{false};
 
-  mutex lock_;
-  bool is_deadlines_ = false;                     // one of the owners is the deadline
-  std::error_code error_;                         // guarded by lock_, like the list
+  base::mutex lock_{base::lock_rank::leaf};       // in a section: who holds it does not freeze
+  bool is_deadlines_ = false;                     // one of the owners is the deadline. Guarded by lock_, like the next two
+  std::error_code error_;
   context_node* first_child_ = nullptr;
 
   context_node* hangs_on_ = nullptr;              // these three: guarded by the ancestor's lock
   context_node* next_ = nullptr;
   context_node** link_ = nullptr;
+  context_node* next_closed_ = nullptr;           // of who was the first to close it
 
   timers::timer_node timer_{&on_deadline, this};
   record* expiry_ = nullptr;                      // the goroutine that will cancel at the deadline, made beforehand
@@ -123,7 +129,8 @@ void context_node::join(context_node* ancestor) {
   if (ancestor == nullptr) return;
   std::error_code already;
   {
-    std::lock_guard guard(ancestor->lock_);
+    const sched::section section;
+    base::lock_guard guard(ancestor->lock_);
     already = ancestor->error_;
     if (!already) {
       hangs_on_ = ancestor;
@@ -136,25 +143,32 @@ void context_node::join(context_node* ancestor) {
   if (already) cancel(already);
 }
 
-void context_node::leave_parent() noexcept {
-  if (!is_cancelable()) return;  // it hangs on nothing
-  context_node* ancestor = cancelable(parent_);
-  if (ancestor == nullptr) return;
-  std::lock_guard guard(ancestor->lock_);
-  if (hangs_on_ == nullptr) return;
+// With the lock of the ancestor that it hangs on.
+void context_node::unlink() noexcept {
   hangs_on_ = nullptr;
   *link_ = next_;
   if (next_ != nullptr) next_->link_ = link_;
 }
 
-// Under lock_. A child that is being destroyed has no owner any more: it is left out, and finds itself off the list.
-void context_node::take_children(std::vector<context_ref>& to) noexcept {
-  while (context_node* child = first_child_) {
-    first_child_ = child->next_;
-    if (first_child_ != nullptr) first_child_->link_ = &first_child_;
-    child->hangs_on_ = nullptr;
-    if (child->try_retain()) to.push_back(context_ref(child));
+void context_node::leave_parent() noexcept {
+  if (!is_cancelable()) return;  // it hangs on nothing
+  context_node* ancestor = cancelable(parent_);
+  if (ancestor == nullptr) return;
+  const sched::finishing_quietly section;
+  base::lock_guard guard(ancestor->lock_);
+  if (hangs_on_ != nullptr) unlink();
+}
+
+// The caller becomes an owner of it; null if there is none. A child that is being destroyed has no owner any more: it is taken off,
+// and finds itself off the list.
+context_node* context_node::retain_first_child() noexcept {
+  const sched::finishing_quietly section;
+  base::lock_guard guard(lock_);
+  while (context_node* const child = first_child_) {
+    if (child->try_retain()) return child;
+    child->unlink();
   }
+  return nullptr;
 }
 
 // The caller has the last handle, so nobody can get at done() or a token from here on.
@@ -165,33 +179,77 @@ bool context_node::is_counted_on() const noexcept {
 
 // False: it is cancelled, or is about to be by somebody who has become an owner.
 bool context_node::leave_to_deadline() noexcept {
-  std::lock_guard guard(lock_);
+  const sched::finishing_quietly section;
+  base::lock_guard guard(lock_);
   return !error_ && !std::exchange(is_deadlines_, true);
 }
 
-void context_node::cancel_one(std::error_code why, std::vector<context_ref>& next) noexcept {
-  context_ref deadlines;
-  {
-    std::lock_guard guard(lock_);
-    if (error_) return;
-    error_ = why;
-    take_children(next);
-    if (std::exchange(is_deadlines_, false)) deadlines = context_ref(this);
+// Nodes that one canceller was the first to close, in that order; it owns them until it has told those who listen.
+class context_node::closed_list {
+ public:
+  void push(context_node& n) noexcept {
+    n.retain();
+    *last_ = &n;
+    last_ = &n.next_closed_;
   }
-  done_.close();
-  stop_.request_stop();  // runs callbacks of the user's: without the lock
-  leave_parent();
-  if (timer_.pending()) sched::stop_timer(timer_);  // nothing waits for it any more; its goroutine goes with the node
+  void tell_all() noexcept {
+    while (context_node* const n = first_) {
+      first_ = n->next_closed_;
+      n->tell();
+      release(n);
+    }
+  }
+
+ private:
+  context_node* first_ = nullptr;
+  context_node** last_ = &first_;
+};
+
+// Whoever was the first: afterwards it is cancelled.
+void context_node::close(std::error_code why, closed_list& closed) noexcept {
+  bool is_first = false;
+  {
+    const sched::finishing_quietly section;
+    base::lock_guard guard(lock_);
+    is_first = !error_;
+    if (is_first) error_ = why;
+  }
+  channel_close_quietly(chan_access::of(done_).get());
+  if (is_first) closed.push(*this);
 }
 
-void context_node::cancel(std::error_code why) noexcept {
-  std::vector<context_ref> below;
-  cancel_one(why, below);
-  while (!below.empty()) {
-    const context_ref child = std::move(below.back());
-    below.pop_back();
-    child.get()->cancel_one(why, below);
+// Closes all that hang on this, and takes them off, each once nothing hangs on it any more. So two who cancel parts of one tree help
+// each other, and neither has to wait: what one of them finds on a list may be half done, and what it does not find is.
+void context_node::close_below(std::error_code why, closed_list& closed) noexcept {
+  for (context_node* at = this;;) {
+    if (context_node* const child = at->retain_first_child()) {
+      child->close(why, closed);
+      at = child;
+      continue;
+    }
+    if (at == this) return;
+    context_node* const done = at;
+    at = cancelable(done->parent_);
+    done->leave_parent();
+    release(done);
   }
+}
+
+void context_node::tell() noexcept {
+  stop_.request_stop();  // runs callbacks of the user's
+  if (timer_.pending()) sched::stop_timer(timer_);  // nothing waits for it any more; its goroutine goes with the node
+  if (is_deadlines_) release(this);                 // since it was closed nobody changes that
+}
+
+// When it returns, this and all that hung on it are cancelled, whoever did it. Nothing before tell_all() is foreign code, or waits for
+// anybody: no goroutine freezes, or gives way, half way down the tree.
+void context_node::cancel(std::error_code why) noexcept {
+  closed_list closed;
+  close(why, closed);
+  close_below(why, closed);
+  leave_parent();
+  closed.tell_all();
+  stop_.request_stop();  // if somebody else was the first, that one may not have come to this yet
 }
 
 // The timer's callback runs on a scheduler's stack: what cancelling does is the user's code, so a goroutine does it.

@@ -1,6 +1,9 @@
 #include <weft/detail/countdown.h>
 
+#include <weft/go.h>
+
 #include "base/delay.h"
+#include "sched/finishing.h"
 #include "sync/guard.h"
 
 namespace weft::detail {
@@ -86,10 +89,12 @@ void countdown::wake(std::int64_t n) noexcept {
   word_.fetch_sub(n, std::memory_order_release);
   // The newest is readied first, and so the oldest stands in front.
   while (list != nullptr) {
-    record* next = list->next;  // the record is gone once its goroutine runs
+    const sched::finishing_quietly section;  // all must be woken before others may run
+    record* next = list->next;               // the record is gone once its goroutine runs
     ready(list->g);
     list = next;
   }
+  checkpoint();
 }
 
 }  // namespace weft::detail

@@ -4,6 +4,7 @@
 
 #include "base/delay.h"
 #include "base/pause.h"
+#include "sched/finishing.h"
 #include "sched/parker.h"
 #include "sched/section.h"
 
@@ -60,7 +61,7 @@ void event::remove(waiter& w) noexcept {
 }
 
 bool event::set_for_others() noexcept {
-  sched::section section;  // a waiter whose deadline came may be spinning until the walk below has passed it
+  const sched::finishing section;  // a waiter whose deadline came may be spinning until the walk below has passed it
   std::uintptr_t head = word_.load(std::memory_order_acquire);
   for (;;) {
     if ((head & locked) != 0) {

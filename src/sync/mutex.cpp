@@ -4,6 +4,7 @@
 
 #include "base/delay.h"
 #include "base/fatal.h"
+#include "sched/finishing.h"
 #include "sched/section.h"
 #include "sync/guard.h"
 #include "sync/spin.h"
@@ -136,7 +137,7 @@ bool mutex_core::lock_slow(std::int64_t deadline_ns, wait_reason why) noexcept {
 
 // The holder of a lock that somebody waits for.
 void mutex_core::hand_on_or_wake() noexcept {
-  sched::section section;
+  const sched::finishing section;
   wait_queue queue(head_);
   take_queue();
   waiter* next = queue.pop();

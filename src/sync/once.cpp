@@ -1,7 +1,8 @@
 #include <weft/once.h>
 
 #include "base/delay.h"
-#include "sched/section.h"
+#include "sched/finishing.h"
+#include "sched/park_in_section.h"
 #include "sync/guard.h"
 #include "sync/waiter.h"
 
@@ -9,12 +10,13 @@ namespace weft {
 
 // With the guard held nobody else changes the word.
 bool once_flag::begin_or_queue(detail::waiter& self, bool& queued) noexcept {
-  sched::section section;
+  sched::machine* const m = sched::enter();
   detail::wait_queue queue(head_);
   const std::uint32_t state = detail::take_guard(word_, guard) & ~guard;
   queued = state == running;
   if (queued) queue.push_back(self);
   detail::release_guard(word_, guard, [&](std::uint32_t w) { return state == fresh ? running : w; });
+  if (m != nullptr) sched::leave_quietly(m);  // who is to call the function does so before others run
   return state == fresh;
 }
 
@@ -30,7 +32,7 @@ bool once_flag::begin() noexcept {
 }
 
 void once_flag::finish(bool success) noexcept {
-  sched::section section;
+  const sched::finishing section;
   detail::wait_queue queue(head_);
   detail::wake_list woken;
   detail::take_guard(word_, guard);

@@ -1,6 +1,7 @@
 #include <weft/semaphore.h>
 
 #include "base/delay.h"
+#include "sched/finishing.h"
 #include "sched/section.h"
 #include "sync/guard.h"
 #include "sync/waiter.h"
@@ -59,7 +60,7 @@ void semaphore_core::release_slow(std::ptrdiff_t n, std::ptrdiff_t max) {
   if (n < 0) misused();
   bool too_many = false;
   {
-    sched::section section;
+    const sched::finishing section;
     wait_queue queue(head_);
     wake_list woken;
     take_guard(word_, guard);

@@ -8,6 +8,7 @@
 
 #include "base/delay.h"
 #include "base/fatal.h"
+#include "sched/finishing.h"
 #include "sched/section.h"
 #include "sync/guard.h"
 #include "sync/reader_slots.h"
@@ -124,7 +125,7 @@ void shared_mutex::lock_slow() noexcept {
 // for those who insist: were the lock given to them all, then the next writer, and behind it everybody else, would have
 // to wait until each of them has had its turn to run, and so it would go on.
 void shared_mutex::let_next_in() noexcept {
-  sched::section section;
+  const sched::finishing section;
   wait_queue writers(writers_);
   detail::wake_list next;
   std::uint64_t w = detail::take_guard(word_, guard) & ~guard;
@@ -285,7 +286,7 @@ void shared_mutex::count_out() noexcept {
 
 // The last reader leaves, and a writer waits: it gets the lock.
 void shared_mutex::count_out_as_last() noexcept {
-  sched::section section;
+  const sched::finishing section;
   wait_queue writers(writers_);
   std::uint64_t w = detail::take_guard(word_, guard);
   // With the guard held no writer comes or goes, and with the bits above no reader comes; but one may have before.
@@ -339,7 +340,7 @@ void shared_mutex::spread_out() noexcept {
 // By a writer, who holds the lock and need not spread them if somebody waits; then it is false, and nothing has
 // happened.
 bool shared_mutex::spread_out_and_unlock() noexcept {
-  sched::section section;
+  const sched::finishing section;
   const bool possible = (detail::take_guard(word_, guard) & (writers_queued | readers_queued | woken)) == 0;
   reader_slots* slots = slots_.load(std::memory_order_relaxed);
   const int by = slots->entries() >= reads_worth_a_slot * slots->count() ? was_worth_it : was_not_worth_it;
@@ -392,7 +393,7 @@ bool shared_mutex::await_readers(waiter& self) noexcept {
 
 bool shared_mutex::try_lock_spread() noexcept {
   if (!gather()) return false;
-  sched::section section;
+  const sched::finishing section;
   detail::wake_list next;
   std::uint64_t w = detail::take_guard(word_, guard);
   const std::uint64_t admitted = has_readers(w) ? unlink_readers(next, false) : 0;

@@ -223,6 +223,8 @@ namespace weft::sched {
 // Only an M could need these.
 machine* regain_processor(machine*) noexcept { std::abort(); }
 machine* attend(machine*) noexcept { std::abort(); }
+bool step_outside(machine*) noexcept { std::abort(); }
+void step_inside(machine*) noexcept { std::abort(); }
 
 void start_fresh_timer(timers::timer_node& node, std::int64_t) noexcept {
   now->timer = &node;

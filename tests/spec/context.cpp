@@ -196,6 +196,24 @@ struct my_key {
   friend bool operator==(my_key, my_key) = default;
 };
 
+TEST(two_who_cancel_parts_of_one_tree, both_find_their_part_cancelled_when_they_return) {
+  for (int round = 0; round < 300; ++round) {
+    const auto [root, cancel_root] = weft::with_cancel(weft::background());
+    const auto [part, cancel_part] = weft::with_cancel(root);
+    std::vector<weft::context> below;
+    for (int i = 0; i < 300; ++i) below.push_back(weft::with_cancel(i % 10 == 0 ? part : below.back()).first);
+    std::thread other([&, &root = root, &cancel_part = cancel_part] {
+      test::spin_until([&] { return static_cast<bool>(root.error()); });
+      cancel_part();
+      for (const weft::context& c : below) ASSERT_TRUE(is_done(c) && c.error() == weft::errc::canceled);
+    });
+    cancel_root();
+    for (const weft::context& c : below) ASSERT_TRUE(is_done(c) && c.error() == weft::errc::canceled);
+    EXPECT_TRUE(part.token().stop_requested());
+    other.join();
+  }
+}
+
 TEST(values, are_found_by_type_and_value_of_the_key_nearest_first) {
   weft::run([] {
     const auto a = weft::with_value(weft::background(), my_key{1}, std::string("one"));

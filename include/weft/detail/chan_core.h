@@ -96,6 +96,7 @@ bool channel_recv(chan_core* c, void* to) noexcept;  // false: closed and draine
 bool channel_try_send(chan_core* c, void* value);
 recv_status channel_try_recv(chan_core* c, void* to) noexcept;
 void channel_close(chan_core* c);
+bool channel_close_quietly(chan_core* c) noexcept;  // not null. False: it was closed. No preemption point
 
 // A counted pointer to a channel.
 class chan_ptr {
