@@ -8,6 +8,7 @@
 
 #include "base/delay.h"
 #include "os/clock.h"
+#include "sched/finishing.h"
 #include "sched/fork.h"
 #include "sched/section.h"
 
@@ -40,10 +41,11 @@ void fd::close() noexcept {
   do {
     if ((w & closed) != 0) return;
     base::delay();
-  } while (!word_.compare_exchange_weak(w, (w | closed) + use, std::memory_order_acq_rel, std::memory_order_relaxed));
+  } while (!word_.compare_exchange_weak(w, (w | closed) + use, std::memory_order_seq_cst, std::memory_order_relaxed));  // [fd.watch]
   // A forked child that exits destroys its copies of static objects: what belongs to the parent, too, is left alone.
   if (!sched::in_forked_child()) {
     if (!unlink_path.empty()) ::unlink(unlink_path.c_str());
+    if (!owned_) unwatch();  // first: whose descriptor it is may close it as soon as its wait has failed
     sched::cancel_waits(*poll_);
   }
   end();
@@ -68,15 +70,13 @@ int fd::expose() noexcept {
 // Nobody uses it any more.
 void fd::give_back() noexcept {
   if (sched::in_forked_child()) {  // which has nothing of the runtime, and may have been born with its locks held
-    if (watched_ != number_) ::close(watched_);
+    if (watched_ != number_ && is_watched_.load(std::memory_order_relaxed)) ::close(watched_);
     if (owned_) ::close(number_);
     return;
   }
-  const bool was_watched = watched_yet_.load(std::memory_order_relaxed);
-  if (was_watched && (!owned_ || exposed_.load(std::memory_order_relaxed))) poll::unwatch(watched_);
-  if (watched_ != number_) ::close(watched_);
+  if (!owned_ || exposed_.load(std::memory_order_relaxed) || watched_ != number_) unwatch();
   {
-    const sched::section section;
+    const sched::finishing_quietly section;
     poll::put_descriptor(poll_);
   }
   if (!owned_) return;
@@ -92,6 +92,13 @@ int fd::check(direction which) const noexcept {
   const std::int64_t deadline = poll_->slots[which].deadline();
   if (deadline == poll::no_deadline || deadline > os::now_ns()) return 0;
   return ETIMEDOUT;
+}
+
+// The poller forgets it. More than once is fine.
+void fd::unwatch() noexcept {
+  if (!is_watched_.exchange(false, std::memory_order_seq_cst)) return;  // [fd.watch]
+  poll::unwatch(watched_);
+  if (watched_ != number_) ::close(watched_);
 }
 
 // The first wait. Whoever waits in the other direction meanwhile needs to know nothing: the poller reports what is ready
@@ -111,9 +118,17 @@ int fd::watch() {
   return error;
 }
 
+int fd::watch_first() {
+  if (const int error = watch()) return error;
+  base::delay();
+  is_watched_.store(true, std::memory_order_seq_cst);
+  if (!owned_ && (word_.load(std::memory_order_seq_cst) & closed) != 0) unwatch();  // [fd.watch]
+  return 0;
+}
+
 int fd::wait(direction which, std::int64_t limit) {
   if (!watched_yet_.load(std::memory_order_relaxed) && !watched_yet_.exchange(true, std::memory_order_relaxed)) {
-    if (const int error = watch()) {
+    if (const int error = watch_first()) {
       watched_yet_.store(false, std::memory_order_relaxed);
       sched::alert(*poll_, which == reading ? writing : reading);  // who relies on us, or is about to, tries it itself
       return error;

@@ -13,6 +13,10 @@
 //
 // It is watched by the poller from its first wait on: a connection that never waits never costs an epoll_ctl.
 //
+// A borrowed number may be closed, and be another file's, as soon as the calls of its owner have failed. So close() has the poller
+// forget it before it wakes anybody; and who comes to watch it at that moment looks whether it was closed, and does so itself.
+//   [fd.watch] sets `closed` and then looks at `is_watched_`; sets `is_watched_` and then looks at `closed`. All four seq_cst.
+//
 //   [fd.use]  release by end(), acquire by the one that closes: all use comes before the close
 #pragma once
 
@@ -88,6 +92,8 @@ class fd {
 
   ~fd() = default;
   int watch();
+  int watch_first();
+  void unwatch() noexcept;
   void give_back() noexcept;
   void mark(std::uint64_t second, std::uint64_t first) noexcept;
 
@@ -95,7 +101,8 @@ class fd {
   const int number_;
   int watched_;  // the number that the poller knows: number_, or a duplicate
   poll::descriptor* poll_;
-  std::atomic<bool> watched_yet_{false};
+  std::atomic<bool> watched_yet_{false};  // somebody has begun to
+  std::atomic<bool> is_watched_{false};   // the poller knows it
   std::atomic<bool> exposed_{false};
   const bool owned_;
   bool drained_ = false;

@@ -11,8 +11,10 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include "support/anywhere.h"
 #include "support/net.h"
@@ -108,6 +110,36 @@ TEST_P(pollable, close_wakes_the_waiters_and_leaves_the_descriptor_open) {
     weft::pollable again(pipe.in);
     ASSERT_EQ(::write(pipe.out, "x", 1), 1);
     again.wait_readable();
+  });
+}
+
+// Whoever waited closes the descriptor when close() has woken it, and its number is another one's at once. The closer, still on its
+// way out, must not take that one from the poller.
+TEST_P(pollable, close_has_nothing_to_do_with_the_next_owner_of_the_number) {
+  here([] {
+    for (int round = 0; round < 300; ++round) {
+      std::atomic<weft::pollable*> current = nullptr;
+      test::crew crew;
+      crew.either(round, [&] {
+        auto first = std::make_unique<pipe_ends>();
+        weft::pollable in(first->in);
+        current = &in;
+        EXPECT_EQ(error_of([&](std::error_code& ec) { in.wait_readable(ec); }), std::errc::operation_canceled);
+        first.reset();
+        pipe_ends second;
+        weft::pollable again(second.in);
+        again.set_deadline(clock::now() + 20s);
+        std::thread writes([&] {
+          test::await_io_wait();
+          second.write();
+        });
+        EXPECT_FALSE(error_of([&](std::error_code& ec) { again.wait_readable(ec); }));
+        writes.join();
+      });
+      test::await([&] { return current.load() != nullptr; });
+      if (round % 2 == 0) test::await_io_wait();
+      current.load()->close();
+    }
   });
 }
 
