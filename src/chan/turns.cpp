@@ -8,6 +8,9 @@
 namespace weft::chans {
 namespace {
 
+// Moves that one makes for others in a row, if those can as well. To wake one of them takes longer than most moves.
+constexpr int most_for_others = 8;
+
 std::uint32_t turn_of(const turn_waiter& w) noexcept {
   return w.sends ? turn_to_construct(w.way.lap) : turn_to_take(w.way.lap);
 }
@@ -56,7 +59,7 @@ bool queue_up(channel& c, turn_waiter& w) noexcept {
         return true;
       }
       sched::park_in_section(m, &release_lock, &c, why);
-      return false;
+      return w.is_handed_on;
     }
     // A plain thread; or a goroutine whose P was taken, which waits as one: a goroutine that had to get a P first might freeze, and
     // nobody would know of it.
@@ -69,7 +72,7 @@ bool queue_up(channel& c, turn_waiter& w) noexcept {
       return true;
     }
     detail::park(&release_lock_of_thread, &c, why);
-    return false;
+    return w.is_handed_on;
   }
 }
 
@@ -126,16 +129,25 @@ void serve_quietly(waiter* peer) noexcept {
   serve(peer);
 }
 
+bool hand_on(turn_waiter& w) noexcept {
+  if (!w.g->is_thread && !sched::begin_handing_on()) return false;
+  w.is_handed_on = true;
+  ready_quietly(w.g);
+  return true;
+}
+
 void move_in_turn(channel& c, turn_waiter& self) noexcept {
   if (!wait_briefly(c.turns[self.way.place], turn_of(self)) && !wait_long(c, self)) return;
   move_element(c, self);
   turn_waiter* heir = pass_on(c, self);
+  if (self.is_handed_on && !self.g->is_thread) sched::end_handing_on();
   if (heir == nullptr) [[likely]] {
     if (self.way.peer != nullptr) serve(self.way.peer);
     return;
   }
   if (self.way.peer != nullptr) serve_quietly(self.way.peer);
-  while (turn_waiter* const w = heir) {
+  for (int made = 0; turn_waiter* const w = heir; ++made) {
+    if ((made >= most_for_others || w->g->is_thread) && hand_on(*w)) break;
     move_element(c, *w);
     heir = pass_on(c, *w);
     if (w->way.peer != nullptr) serve_quietly(w->way.peer);

@@ -6,8 +6,11 @@
 //   + awaited    somebody is parked until a later turn of this place comes
 //
 // Who is parked leaves its move to others: who had the turn before makes it, too, passes the turn on, and only then readies it. So a
-// place moves on whatever becomes of a goroutine that waits for it; it may have frozen with the end of run(). Rejected: yielding and
-// sleeping until the turn has come, for that reason, and since a crowd that does so keeps who has the turn from its core.
+// place moves on whatever becomes of a goroutine that waits for it; it may have frozen with the end of run(). But nobody does that for
+// ever: after some moves the next one's owner is readied to go on with them (sched::begin_handing_on() sees to it that it does). And
+// a plain thread, which does not freeze, makes its own: on its behalf a goroutine might freeze in foreign code that uses weft.
+// Rejected: yielding and sleeping until the turn has come, since the goroutine may freeze meanwhile, and since a crowd that does so
+// keeps who has the turn from its core.
 //
 // The change of the turn without the lock is the last touch of the channel: it may let the others end all that they have to do with
 // it, and one of them destroy it. But not if somebody is parked, for that one's operation has not ended. A parked one is in the list
@@ -40,13 +43,14 @@ inline bool is_turn(const std::atomic<std::uint32_t>& turn, std::uint32_t wanted
   return (turn.load(std::memory_order_acquire) & ~turn_awaited) == wanted;  // [chan.turn]
 }
 
-// On the stack of who is parked. All is read by who makes the move.
+// On the stack of who is parked. All is read by who makes the move, and changed before the owner is readied.
 struct turn_waiter {
   turn_waiter* next = nullptr;
   detail::goroutine* g = nullptr;
   void* value = nullptr;  // the sender's element, or where the receiver wants it
   transfer way;
   bool sends = false;
+  bool is_handed_on = false;  // to its owner: it has been readied with its move to be made, and perhaps those of others
 };
 
 // The move through the place that `way` says, and service of the peer. In no section; returns when all is done.

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <optional>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -56,26 +57,39 @@ int flags_of(std::ios::openmode mode) noexcept {
   return o;
 }
 
-// One call in one direction. Repeats it until it says something else than "interrupted" or "wait".
-template <class Call>
-long perform(io::operation& op, Call call) {
-  if (op.error() != 0) return -op.error();
-  if (!op.file().blocking) return op.run(call);
-  long n;
-  do {
-    n = blocking([&] { return call(op.file().number()); });
-  } while (n == -EINTR);
-  return n;
-}
+// An operation whose calls block the thread, if it is a regular file's. The region ends last: whoever has to wait for a P at its end,
+// or freezes there, has let go of the file.
+class file_operation {
+ public:
+  file_operation(io::fd* fd, io::direction which) : op_(fd, which) {
+    if (op_.error() == 0 && op_.file().blocking) region_.emplace();
+  }
+
+  // Repeats the call until it says something else than "interrupted" or "wait".
+  template <class Call>
+  long perform(Call call) {
+    if (op_.error() != 0) return -op_.error();
+    if (!region_) return op_.run(call);
+    long n;
+    do {
+      n = call(op_.file().number());
+    } while (n == -EINTR);
+    return n;
+  }
+
+ private:
+  std::optional<blocking_region> region_;
+  io::operation op_;
+};
 
 // Until all of it is done, the file ends (0) or an error comes.
 template <class Call>
 std::size_t perform_all(io::fd* fd, io::direction which, std::size_t size, std::error_code& ec, Call call) {
-  io::operation op(fd, which);
+  file_operation op(fd, which);
   std::size_t done = 0;
   long n = 0;
   do {
-    n = perform(op, [&](int number) { return call(number, done); });
+    n = op.perform([&](int number) { return call(number, done); });
     if (n > 0) done += static_cast<std::size_t>(n);
   } while (n > 0 && done < size);
   io::set(ec, n < 0 ? static_cast<int>(-n) : 0);
@@ -117,8 +131,8 @@ file file::open(const std::filesystem::path& path, std::ios::openmode mode) {
 }
 
 std::size_t file::read(mutable_buffer to, std::error_code& ec) {
-  io::operation op(fd_, io::reading);
-  const long n = perform(op, [&](int number) { return io::call_read(number, to.data(), to.size()); });
+  file_operation op(fd_, io::reading);
+  const long n = op.perform([&](int number) { return io::call_read(number, to.data(), to.size()); });
   io::set(ec, n < 0 ? static_cast<int>(-n) : 0);
   return n < 0 ? 0 : static_cast<std::size_t>(n);
 }

@@ -28,4 +28,9 @@ machine* current_machine() noexcept;
 
 void set_current_machine(machine* m) noexcept;
 
+// The thread goes on as one that is not an M (sched/finishing.h), until set_current_machine(). A signal handler asks for
+// machine_of_thread(): that one does not notice.
+void hide_current_machine() noexcept;
+machine* machine_of_thread() noexcept;
+
 }  // namespace weft::gmp

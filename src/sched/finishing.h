@@ -10,7 +10,8 @@ namespace weft::sched {
 
 // In a section that was begun without a look at the P. True: that is gone; and this thread is no M, until step_inside().
 [[gnu::cold, gnu::noinline]] bool step_outside(machine* m) noexcept;
-[[gnu::cold, gnu::noinline]] void step_inside(machine* m) noexcept;
+// False: in a forked child, where there are no Ps.
+[[gnu::cold, gnu::noinline]] bool step_inside(machine* m) noexcept;
 
 template <bool GivesWay>
 class finishing_section {
@@ -25,13 +26,9 @@ class finishing_section {
   }
   ~finishing_section() {
     if (m_ == nullptr) return;
-    machine* m = m_;
-    if (outside_) [[unlikely]] {
-      step_inside(m_);
-      if constexpr (GivesWay) m = regain_processor(m_);
-    }
-    if constexpr (GivesWay) {
-      leave(m);
+    const bool may_have_processor = !outside_ || step_inside(m_);
+    if (GivesWay && may_have_processor) {
+      leave(outside_ ? regain_processor(m_) : m_);
     } else {
       m_->locks.store(m_->locks.load(std::memory_order_relaxed) - 1, std::memory_order_release);  // [section.leave]
     }
@@ -51,5 +48,12 @@ class finishing_section {
 using finishing = finishing_section<true>;
 // More is to come. Who is without a P stays so.
 using finishing_quietly = finishing_section<false>;
+
+// What others count on may be handed on to a goroutine that has yet to run, but only as long as the world goes on: freeze() lets those
+// goroutines come to the end of it first; unless it takes long, for then it is in somebody's code. False: too late, who has it does it.
+bool begin_handing_on() noexcept;
+void end_handing_on() noexcept;
+void allow_handing_on() noexcept;
+void let_handed_on_end() noexcept;
 
 }  // namespace weft::sched

@@ -18,6 +18,7 @@
 #include "poll/poller.h"
 #include "sched/debug_settings.h"
 #include "sched/exit.h"
+#include "sched/finishing.h"
 #include "sched/fork.h"
 #include "sched/idle.h"
 #include "sched/locked.h"
@@ -98,6 +99,7 @@ void bring_up(const options& o) {
   following = choice.follow;
   start_world(choice.procs);
   sched.life.store(phase::running, std::memory_order_release);
+  allow_handing_on();
 }
 
 // Under lifecycle_lock, running. Returns the number before.
@@ -111,6 +113,7 @@ int resize_world(int procs) noexcept {
 }
 
 void freeze() noexcept {
+  let_handed_on_end();
   stop_world();
   sched.life.store(phase::frozen, std::memory_order_release);
   let_stopped_go();

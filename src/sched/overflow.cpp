@@ -53,7 +53,7 @@ void forward(int signal, siginfo_t* info, void* context, const struct sigaction&
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) noexcept {
-  const gmp::machine* m = gmp::current_machine();
+  const gmp::machine* m = gmp::machine_of_thread();
   if (m != nullptr && m->curg != nullptr && info->si_code > 0) {
     const goroutine* hit = guard_hit(info->si_addr);
     if (hit == m->curg) report(hit, context);

@@ -9,6 +9,7 @@
 #include "sched/fork.h"
 #include "sched/idle.h"
 #include "sched/next.h"
+#include "sched/parker.h"
 #include "sched/queues.h"
 #include "sched/section.h"
 #include "sched/spawn.h"
@@ -80,6 +81,8 @@ goroutine* thread_stand_in() noexcept {
   }
   return g;
 }
+
+bool parker::is_frozen() const noexcept { return !g_->is_thread && is_world_frozen(); }
 
 }  // namespace weft::sched
 

@@ -41,6 +41,8 @@ class parker {
   gmp::goroutine* take() noexcept;
   // For who takes several: has the goroutine's cache line fetched.
   void expect_take() const noexcept { base::prefetch_to_write(g_); }
+  // Its goroutine is frozen: to wake it has no effect until the world goes on.
+  bool is_frozen() const noexcept;
 
  private:
   enum : std::uint32_t { announced, parked, woken, expired, released };

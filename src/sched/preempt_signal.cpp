@@ -32,7 +32,7 @@ void forward(int signal, siginfo_t* info, void* context) noexcept {
 
 void on_signal(int signal, siginfo_t* info, void* context) noexcept {
   const int saved = errno;
-  machine* m = gmp::current_machine();
+  machine* m = gmp::machine_of_thread();
   if (m != nullptr && handler_in_forked_child()) m = nullptr;  // there nobody would wake it
   if (m != nullptr) stand_if_asked(m, context);
   const void* cookie = info->si_code == SI_QUEUE ? info->si_value.sival_ptr : nullptr;

@@ -114,6 +114,9 @@ struct scheduler {
 
 extern scheduler sched;
 
+// Plain threads go on, and count on no goroutine that is not done yet.
+inline bool is_world_frozen() noexcept { return sched.life.load(std::memory_order_acquire) == phase::frozen; }
+
 inline processor* processor_at(int i) noexcept { return sched.all_ps[i].load(std::memory_order_acquire); }
 
 // Alive, queued or not. The ends first: one that comes and goes meanwhile must not make the difference negative.

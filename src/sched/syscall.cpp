@@ -5,7 +5,6 @@
 #include "base/delay.h"
 #include "os/clock.h"
 #include "sched/find_work.h"
-#include "sched/finishing.h"
 #include "sched/fork.h"
 #include "sched/idle.h"
 #include "sched/netpoll.h"
@@ -147,19 +146,6 @@ machine* return_from_call(machine* m) noexcept {
   if (m->p->long_calls < highest_score) m->p->long_calls += 2;
   return m;
 }
-
-bool step_outside(machine* m) noexcept {
-  const std::uint32_t revoked = m->revoked.load(std::memory_order_relaxed);
-  if (revoked == gmp::p_forked) no_runtime_in_child();
-  if (revoked != gmp::p_in_call) {
-    base::lock_guard guard(sched.lock);
-    if (m->revoked.load(std::memory_order_relaxed) == gmp::p_attached) return false;  // given back, or never taken
-  }
-  gmp::set_current_machine(nullptr);
-  return true;
-}
-
-void step_inside(machine* m) noexcept { gmp::set_current_machine(m); }
 
 machine* regain_processor(machine* m) noexcept {
   if (m->revoked.load(std::memory_order_relaxed) == gmp::p_forked) no_runtime_in_child();

@@ -97,12 +97,14 @@ void resize(int procs) noexcept WEFT_REQUIRES(sched.lock) {
   sched.procs.store(procs, std::memory_order_release);  // after the Ps that it counts
 }
 
-// Goroutines that ran on through the stop keep their P if it still exists.
+// Goroutines that ran on through the stop keep their P if it still exists; not one that is in the runtime now, which may be about
+// to do without, and to sleep (finishing.h): else it gets any P, or waits for one, when it asks.
 void give_back_revoked(int procs) noexcept WEFT_REQUIRES(sched.lock) {
   for (int i = 0; i < procs; ++i) {
     processor* p = processor_at(i);
     machine* m = std::exchange(p->revoked_from, nullptr);
     if (m == nullptr || m->p != p || m->revoked.load(std::memory_order_relaxed) != gmp::p_revoked) continue;
+    if (m->locks.load(std::memory_order_relaxed) != 0) continue;
     p->owner.store(m, std::memory_order_release);
     p->state.store(processor_state::running, std::memory_order_relaxed);
     gmp::transition(*m->curg, status::detached, status::running);

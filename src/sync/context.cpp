@@ -47,11 +47,13 @@ class context_node {
       if (owners_.compare_exchange_weak(n, n - 1, std::memory_order_acq_rel, std::memory_order_acquire)) return n == 1;
     }
   }
-  // Nobody can find it from here on. What it hung on is the caller's.
-  context_ref retire() noexcept {
-    leave_parent();
-    disarm();
-    return std::move(parent_);
+  // It has no owner any more. What it hung on is the caller's.
+  static context_node* destroy(context_node* n) noexcept {
+    n->leave_parent();
+    n->disarm();
+    context_ref parent = std::move(n->parent_);
+    delete n;
+    return parent.give_up();
   }
 
   bool is_cancelable() const noexcept { return value_ == nullptr; }
@@ -66,7 +68,7 @@ class context_node {
     return stop_.get_token();
   }
   std::error_code error() {
-    const sched::section section;
+    const sched::finishing section;
     base::lock_guard guard(lock_);
     return error_;
   }
@@ -82,7 +84,7 @@ class context_node {
 
   void close(std::error_code why, closed_list& closed) noexcept;
   void close_below(std::error_code why, closed_list& closed) noexcept;
-  void tell() noexcept;
+  void forget_deadline() noexcept;
   context_node* retain_first_child() noexcept;
   void leave_parent() noexcept;
   void unlink() noexcept;
@@ -129,7 +131,7 @@ void context_node::join(context_node* ancestor) {
   if (ancestor == nullptr) return;
   std::error_code already;
   {
-    const sched::section section;
+    const sched::finishing section;
     base::lock_guard guard(ancestor->lock_);
     already = ancestor->error_;
     if (!already) {
@@ -192,17 +194,27 @@ class context_node::closed_list {
     *last_ = &n;
     last_ = &n.next_closed_;
   }
+  // That nobody owns any more but this list.
+  void push_dropped(context_node& n) noexcept {
+    n.next_closed_ = std::exchange(dropped_, &n);
+  }
   void tell_all() noexcept {
+    for (context_node* n = first_; n != nullptr; n = n->next_closed_) n->stop_.request_stop();  // runs callbacks of the user's
     while (context_node* const n = first_) {
       first_ = n->next_closed_;
-      n->tell();
+      n->forget_deadline();
       release(n);
+    }
+    while (context_node* const n = dropped_) {
+      dropped_ = n->next_closed_;
+      release(destroy(n));
     }
   }
 
  private:
   context_node* first_ = nullptr;
   context_node** last_ = &first_;
+  context_node* dropped_ = nullptr;
 };
 
 // Whoever was the first: afterwards it is cancelled.
@@ -231,12 +243,12 @@ void context_node::close_below(std::error_code why, closed_list& closed) noexcep
     context_node* const done = at;
     at = cancelable(done->parent_);
     done->leave_parent();
-    release(done);
+    if (done->drop()) closed.push_dropped(*done);
   }
 }
 
-void context_node::tell() noexcept {
-  stop_.request_stop();  // runs callbacks of the user's
+// Of who was the first to close it.
+void context_node::forget_deadline() noexcept {
   if (timer_.pending()) sched::stop_timer(timer_);  // nothing waits for it any more; its goroutine goes with the node
   if (is_deadlines_) release(this);                 // since it was closed nobody changes that
 }
@@ -287,11 +299,7 @@ void context_node::disarm() noexcept {
 void retain(context_node* n) noexcept { n->retain(); }
 
 void release(context_node* n) noexcept {
-  while (n != nullptr && n->drop()) {
-    context_ref parent = n->retire();
-    delete n;
-    n = parent.give_up();
-  }
+  while (n != nullptr && n->drop()) n = context_node::destroy(n);
 }
 
 context_ref make_cancelable(const context_ref& parent, std::int64_t deadline_ns) {

@@ -140,17 +140,19 @@ void mutex_core::hand_on_or_wake() noexcept {
   const sched::finishing section;
   wait_queue queue(head_);
   take_queue();
-  waiter* next = queue.pop();
-  if (next == nullptr) {                                                       // it gave up just now
-    release_guard(word_, guard, [](std::uint32_t w) { return w & ~held; });  // [mutex.unlock]
-    return;
-  }
+  wake_list passed_by;
+  waiter* next = queue.pop_able(passed_by);
   const std::uint32_t gone = queue.empty() ? queued | starving : 0;
-  next->granted = (word_.load(std::memory_order_relaxed) & starving) != 0;
-  // [mutex.unlock]
-  release_guard(word_, guard,
-                [&](std::uint32_t w) { return next->granted ? w & ~gone : ((w & ~held) | woken) & ~gone; });
-  next->parker.wake();
+  if (next == nullptr) {  // it gave up just now; or all are frozen
+    release_guard(word_, guard, [gone](std::uint32_t w) { return w & ~(held | gone); });  // [mutex.unlock]
+  } else {
+    next->granted = (word_.load(std::memory_order_relaxed) & starving) != 0;
+    // [mutex.unlock]
+    release_guard(word_, guard,
+                  [&](std::uint32_t w) { return next->granted ? w & ~gone : ((w & ~held) | woken) & ~gone; });
+    next->parker.wake();
+  }
+  passed_by.wake_all();
 }
 
 // The lock is still held, whether 1 was subtracted or not.
@@ -158,7 +160,8 @@ void mutex_core::unlock_slow() noexcept {
   std::uint32_t w = word_.load(std::memory_order_relaxed);
   for (;;) {
     if ((w & held) == 0 || (w & held) == held) base::fatal("sync: unlock of unlocked mutex");
-    if ((w & queued) != 0 && ((w & woken) == 0 || (w & starving) != 0)) return hand_on_or_wake();
+    // Who was woken wakes the next one; not so if it is frozen.
+    if ((w & queued) != 0 && ((w & woken) == 0 || (w & starving) != 0 || sched::is_world_frozen())) return hand_on_or_wake();
     base::delay();
     // [mutex.unlock]
     if (word_.compare_exchange_weak(w, w & ~held, std::memory_order_release, std::memory_order_relaxed)) break;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "base/delay.h"
 #include "base/fatal.h"
@@ -134,10 +135,17 @@ void shared_mutex::let_next_in() noexcept {
   if (to_compete || admitted != 0) {
     w = (w & ~(writer | readers_queued)) + admitted;
   } else {
-    waiter* first = writers.pop();
-    next.add(*first);
-    first->granted = (w & starving) != 0;
-    if (!first->granted) w = (w & ~writer) | woken;
+    waiter* first = writers.pop_able(next);
+    if (first != nullptr) {
+      next.add(*first);
+      first->granted = (w & starving) != 0;
+    }
+    if (first == nullptr) {  // all are frozen
+      w &= ~writer;
+    } else if (!first->granted) {
+      w = (w & ~writer) | woken;
+    }
+    w &= ~readers_queued;
     if (writers.empty()) w &= ~(writers_queued | starving);
   }
   // Nobody else changes the word while both the guard and the lock are ours.
@@ -149,7 +157,8 @@ void shared_mutex::unlock_slow() noexcept {
   std::uint64_t w = word_.load(std::memory_order_relaxed);
   for (;;) {
     if ((w & writer) == 0) base::fatal("sync: unlock of unlocked shared_mutex");
-    const bool writer_is_due = (w & writers_queued) != 0 && ((w & woken) == 0 || (w & starving) != 0);
+    // Who was woken wakes the next one; not so if it is frozen.
+    const bool writer_is_due = (w & writers_queued) != 0 && ((w & woken) == 0 || (w & starving) != 0 || sched::is_world_frozen());
     if ((w & readers_queued) != 0 || writer_is_due) return let_next_in();
     if (is_crowded(w) && (w & woken) == 0 && slots_.load(std::memory_order_relaxed) != nullptr) {
       if (spread_out_and_unlock()) return;
@@ -178,7 +187,7 @@ std::uint64_t shared_mutex::unlink_readers(detail::wake_list& to_wake, bool to_c
   std::uint64_t admitted = 0;
   while (waiter* r = readers.pop()) {
     to_wake.add(*r);
-    r->granted = r->insists || !to_compete;
+    r->granted = (r->insists || !to_compete) && !r->parker.is_frozen();
     if (r->granted) admitted += reader;
   }
   return admitted;
@@ -291,19 +300,25 @@ void shared_mutex::count_out_as_last() noexcept {
   std::uint64_t w = detail::take_guard(word_, guard);
   // With the guard held no writer comes or goes, and with the bits above no reader comes; but one may have before.
   waiter* first = nullptr;
-  for (;;) {
+  detail::wake_list woken_in_vain;  // and readers, if no writer can make use of the lock
+  std::uint64_t admitted = 0;
+  for (bool is_decided = false;;) {
     check_count(w);
     std::uint64_t next = (w - reader) & ~guard;
     if (last_of_readers_and_awaited(w)) {
-      if (first == nullptr) first = writers.pop();
-      first->granted = true;
-      next |= writer;
+      if (!std::exchange(is_decided, true)) {
+        first = writers.pop_able(woken_in_vain);
+        if (first == nullptr) admitted = unlink_readers(woken_in_vain, false);
+        if (first != nullptr) first->granted = true;
+      }
+      next = first != nullptr ? next | writer : (next & ~readers_queued) + admitted;
       if (writers.empty()) next &= ~(writers_queued | starving);
     }
     // [shared_mutex.unlock]
     if (word_.compare_exchange_weak(w, next, std::memory_order_acq_rel, std::memory_order_relaxed)) break;
   }
   if (first != nullptr) first->parker.wake();
+  woken_in_vain.wake_all();
 }
 
 // A reader is about to leave by the word `w`.
@@ -340,7 +355,7 @@ void shared_mutex::spread_out() noexcept {
 // By a writer, who holds the lock and need not spread them if somebody waits; then it is false, and nothing has
 // happened.
 bool shared_mutex::spread_out_and_unlock() noexcept {
-  const sched::finishing section;
+  const sched::finishing_quietly section;  // the lock may be ours yet
   const bool possible = (detail::take_guard(word_, guard) & (writers_queued | readers_queued | woken)) == 0;
   reader_slots* slots = slots_.load(std::memory_order_relaxed);
   const int by = slots->entries() >= reads_worth_a_slot * slots->count() ? was_worth_it : was_not_worth_it;
@@ -355,7 +370,7 @@ bool shared_mutex::spread_out_and_unlock() noexcept {
 // not spread out.
 bool shared_mutex::gather() noexcept {
   if ((word_.load(std::memory_order_relaxed) & spread) == 0) return false;
-  sched::section section;  // all wait for us meanwhile
+  const sched::finishing_quietly section;  // all wait for us meanwhile, and afterwards
   // Not with another's guard: that may be opening the slots.
   const auto ours = detail::take_guard_if(
       word_, guard, [](std::uint64_t w) { return (w & spread) != 0; },

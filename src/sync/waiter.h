@@ -24,6 +24,8 @@ struct waiter {
   bool linked() const noexcept { return next != nullptr; }
 };
 
+class wake_list;
+
 // First in, first out, and out from anywhere; a circle behind one pointer, which is all that a primitive has to hold.
 // The caller holds the guard.
 class wait_queue {
@@ -65,6 +67,9 @@ class wait_queue {
     return w;
   }
 
+  // The first that can make use of it; those that are frozen, and stood in front of it, are woken too, and try again when they can.
+  waiter* pop_able(wake_list& frozen) noexcept;
+
  private:
   waiter*& head_;
 };
@@ -91,5 +96,13 @@ class wake_list {
   waiter* first_ = nullptr;
   waiter* last_ = nullptr;
 };
+
+inline waiter* wait_queue::pop_able(wake_list& frozen) noexcept {
+  for (;;) {
+    waiter* const w = pop();
+    if (w == nullptr || !w->parker.is_frozen()) return w;
+    frozen.add(*w);
+  }
+}
 
 }  // namespace weft::detail

@@ -224,7 +224,7 @@ namespace weft::sched {
 machine* regain_processor(machine*) noexcept { std::abort(); }
 machine* attend(machine*) noexcept { std::abort(); }
 bool step_outside(machine*) noexcept { std::abort(); }
-void step_inside(machine*) noexcept { std::abort(); }
+bool step_inside(machine*) noexcept { std::abort(); }
 
 void start_fresh_timer(timers::timer_node& node, std::int64_t) noexcept {
   now->timer = &node;
