@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace weft {
 
@@ -21,9 +22,17 @@ template <class R>
 concept byte_range = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
                      byte_like<std::remove_cv_t<std::ranges::range_value_t<R>>>;
 
+template <class C>
+concept text_char = std::same_as<C, char> || std::same_as<C, char8_t>;
+
 template <class R>
 inline constexpr bool is_const_chars =
-    std::is_array_v<std::remove_reference_t<R>> && std::same_as<std::remove_extent_t<std::remove_reference_t<R>>, const char>;
+    std::is_array_v<std::remove_reference_t<R>> && std::is_const_v<std::remove_extent_t<std::remove_reference_t<R>>> &&
+    text_char<std::remove_cv_t<std::remove_extent_t<std::remove_reference_t<R>>>>;
+
+// Of a type of its own that says what it is as one of these.
+template <class T, class As>
+concept says = !byte_range<T> && std::is_class_v<std::remove_cvref_t<T>> && std::convertible_to<T, As>;
 
 template <class T>
 concept char_pointer = std::same_as<std::remove_cvref_t<T>, const char*> || std::same_as<std::remove_cvref_t<T>, char*>;
@@ -39,6 +48,9 @@ class mutable_buffer {
     requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>> &&
              (std::is_lvalue_reference_v<R> || std::ranges::borrowed_range<R>))
   constexpr mutable_buffer(R&& r) noexcept : data_(std::ranges::data(r)), size_(std::ranges::size(r)) {}
+  template <class T>
+    requires(detail::says<T, std::span<std::byte>> && !std::same_as<std::remove_cvref_t<T>, mutable_buffer>)
+  constexpr mutable_buffer(T&& t) : mutable_buffer(static_cast<std::span<std::byte>>(std::forward<T>(t))) {}
 
   constexpr void* data() const noexcept { return data_; }
   constexpr std::size_t size() const noexcept { return size_; }
@@ -53,10 +65,17 @@ class const_buffer {
   constexpr const_buffer() noexcept = default;
   constexpr const_buffer(const void* data, std::size_t size) noexcept : data_(data), size_(size) {}
   constexpr const_buffer(detail::char_pointer auto&& text) noexcept : const_buffer(std::string_view(text)) {}
-  // A string literal is text, without the zero at its end; an array that does not end so is a buffer, as any other.
-  template <std::size_t N>
-  constexpr const_buffer(const char (&text)[N]) noexcept
-      : const_buffer(text[N - 1] == 0 ? std::string_view(text) : std::string_view(text, N)) {}
+  // A string literal is text, without the zero at its end, whatever zeros it has before; an array that does not end so is a buffer, as
+  // any other.
+  template <detail::text_char C, std::size_t N>
+  constexpr const_buffer(const C (&text)[N]) noexcept : data_(text), size_(text[N - 1] == 0 ? N - 1 : N) {}
+  template <class T>
+    requires(detail::says<T, std::string_view> && !std::same_as<std::remove_cvref_t<T>, const_buffer>)
+  constexpr const_buffer(T&& t) : const_buffer(static_cast<std::string_view>(std::forward<T>(t))) {}
+  template <class T>
+    requires(detail::says<T, std::span<const std::byte>> && !detail::says<T, std::string_view> &&
+             !std::same_as<std::remove_cvref_t<T>, const_buffer> && !std::same_as<std::remove_cvref_t<T>, mutable_buffer>)
+  constexpr const_buffer(T&& t) : const_buffer(static_cast<std::span<const std::byte>>(std::forward<T>(t))) {}
   constexpr const_buffer(mutable_buffer b) noexcept : data_(b.data()), size_(b.size()) {}
 
   template <detail::byte_range R>

@@ -16,8 +16,8 @@ class file : public detail::io_object {
  public:
   file() noexcept = default;
 
-  // in: must exist. out: created, and emptied unless `in`, `app` or `ate` is given too. app: every write goes to the end.
-  // trunc: emptied. ate: begins at the end. As for std::fstream, but `in | out` alone does not create.
+  // As for std::fstream. in: must exist. out: created, and emptied unless `in` or `app` is given too. app: created, and every write goes
+  // to the end. trunc, with out: emptied, and created. ate: begins at the end. What makes no sense together is std::errc::invalid_argument.
   static file open(const std::filesystem::path& path, std::ios::openmode mode);
   static file open(const std::filesystem::path& path, std::ios::openmode mode, std::error_code& ec);
 
@@ -28,7 +28,8 @@ class file : public detail::io_object {
   std::size_t write(const_buffer from);
   std::size_t write(const_buffer from, std::error_code& ec);
 
-  // At this offset; the current position stays. read_at() reads until the buffer is full or the file ends.
+  // At this offset; the current position stays. read_at() reads until the buffer is full or the file ends. Any number of them at a time;
+  // write_at() is std::errc::invalid_argument where every write goes to the end (app).
   std::size_t read_at(mutable_buffer to, std::uint64_t offset);
   std::size_t read_at(mutable_buffer to, std::uint64_t offset, std::error_code& ec);
   std::size_t write_at(const_buffer from, std::uint64_t offset);

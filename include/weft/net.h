@@ -9,7 +9,9 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +47,12 @@ class address {
 
   friend bool operator==(const address& a, const address& b) noexcept { return (a <=> b) == 0; }
   friend std::strong_ordering operator<=>(const address& a, const address& b) noexcept;
+
+  std::size_t hash() const noexcept;
+  template <class Char, class Traits>
+  friend std::basic_ostream<Char, Traits>& operator<<(std::basic_ostream<Char, Traits>& out, const address& a) {
+    return out << a.to_string().c_str();
+  }
 
  private:
   alignas(8) std::array<std::byte, 112> bytes_{};
@@ -101,10 +109,15 @@ class conn : public detail::io_object {
   void shutdown_write(std::error_code& ec);
 
   void set_no_delay(bool on);
+  void set_no_delay(bool on, std::error_code& ec);
   void set_keep_alive(std::chrono::nanoseconds idle);  // 0: off
+  void set_keep_alive(std::chrono::nanoseconds idle, std::error_code& ec);
 
   address local_address() const;
+  address local_address(std::error_code& ec) const;
+  // Of a TCP connection it is known for ever: also after the other side has reset it, and after close().
   address remote_address() const;
+  address remote_address(std::error_code& ec) const;
 
  private:
   friend class listener;
@@ -122,6 +135,7 @@ class listener : public detail::io_object {
   conn accept(std::error_code& ec);
 
   address local_address() const;
+  address local_address(std::error_code& ec) const;
 
  private:
   friend struct access;
@@ -148,7 +162,9 @@ class udp_socket : public detail::io_object {
   std::size_t write(const_buffer from, std::error_code& ec);
 
   address local_address() const;
+  address local_address(std::error_code& ec) const;
   address remote_address() const;
+  address remote_address(std::error_code& ec) const;
 
  private:
   friend struct access;
@@ -183,3 +199,8 @@ udp_socket bind_unixgram(std::string_view path);
 udp_socket bind_unixgram(std::string_view path, std::error_code& ec);
 
 }  // namespace weft::net
+
+template <>
+struct std::hash<weft::net::address> {
+  std::size_t operator()(const weft::net::address& a) const noexcept { return a.hash(); }
+};

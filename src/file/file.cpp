@@ -31,8 +31,8 @@ int flags_of(std::ios::openmode mode) noexcept {
   if (!in && !out) return -1;
   int flags = O_CLOEXEC | O_NOCTTY | (in && out ? O_RDWR : out ? O_WRONLY : O_RDONLY);
   const bool trunc = (mode & std::ios::trunc) != 0;
-  if (trunc && !out) return -1;
-  const bool empties = trunc || (out && !in && !app && (mode & std::ios::ate) == 0);
+  if (trunc && (!out || app)) return -1;
+  const bool empties = trunc || (out && !in && !app);
   if (app) flags |= O_APPEND;
   if (empties) flags |= O_TRUNC;
   if (app || empties || (out && !in)) flags |= O_CREAT;
@@ -83,24 +83,43 @@ class file_operation {
 };
 
 // Until all of it is done, the file ends (0) or an error comes.
-template <class Call>
-std::size_t perform_all(io::fd* fd, io::direction which, std::size_t size, std::error_code& ec, Call call) {
-  file_operation op(fd, which);
+template <class Perform>
+std::size_t perform_until_done(std::size_t size, std::error_code& ec, Perform perform) {
   std::size_t done = 0;
   long n = 0;
   do {
-    n = op.perform([&](int number) { return call(number, done); });
+    n = perform(done);
     if (n > 0) done += static_cast<std::size_t>(n);
-  } while (n > 0 && done < size);
+  } while ((n > 0 && done < size) || n == -EINTR);
   io::set(ec, n < 0 ? static_cast<int>(-n) : 0);
   return done;
+}
+
+// At the file's position: one at a time in each direction.
+template <class Call>
+std::size_t perform_all(io::fd* fd, io::direction which, std::size_t size, std::error_code& ec, Call call) {
+  file_operation op(fd, which);
+  return perform_until_done(size, ec, [&](std::size_t done) {
+    return op.perform([&](int number) { return call(number, done); });
+  });
+}
+
+// Elsewhere in the file: any number at a time.
+template <class Call>
+std::size_t perform_at(io::fd* fd, std::size_t size, std::error_code& ec, Call call) {
+  std::optional<blocking_region> region;  // ends last
+  const io::brief_use use(fd);
+  if (use.error() == 0) region.emplace();
+  return perform_until_done(size, ec, [&](std::size_t done) -> long {
+    return use.error() != 0 ? -use.error() : call(use.file().number(), done);
+  });
 }
 
 // Runs f, which returns 0 or an error number, in a blocking call.
 template <class F>
 void use_briefly(io::fd* fd, std::error_code& ec, F f) {
   const io::brief_use use(fd);
-  io::set(ec, use.error() != 0 ? use.error() : blocking([&] { return f(fd->number()); }));
+  io::set(ec, use.error() != 0 ? use.error() : blocking([&] { return f(use.file().number()); }));
 }
 
 const char* at(const_buffer b, std::size_t offset) noexcept { return static_cast<const char*>(b.data()) + offset; }
@@ -120,6 +139,7 @@ file file::open(const std::filesystem::path& path, std::ios::openmode mode, std:
   auto* fd = new io::fd(o.number);
   fd->blocking = o.regular;
   fd->signals_pipe = o.pipe;
+  fd->appends = (flags & O_APPEND) != 0;
   return file(fd);
 }
 
@@ -146,13 +166,14 @@ std::size_t file::write(const_buffer from, std::error_code& ec) {
 }
 
 std::size_t file::read_at(mutable_buffer to, std::uint64_t offset, std::error_code& ec) {
-  return perform_all(fd_, io::reading, to.size(), ec, [&](int number, std::size_t done) {
+  return perform_at(fd_, to.size(), ec, [&](int number, std::size_t done) {
     return io::call_pread(number, at(to, done), to.size() - done, offset + done);
   });
 }
 
 std::size_t file::write_at(const_buffer from, std::uint64_t offset, std::error_code& ec) {
-  return perform_all(fd_, io::writing, from.size(), ec, [&](int number, std::size_t done) {
+  return perform_at(fd_, from.size(), ec, [&, appends = fd_ != nullptr && fd_->appends](int number, std::size_t done) -> long {
+    if (appends) return -EINVAL;  // the system would write it at the end
     return io::call_pwrite(number, at(from, done), from.size() - done, offset + done);
   });
 }

@@ -146,7 +146,7 @@ operation::operation(fd* f, direction which) noexcept : fd_(f), which_(which), e
     return;
   }
   f->lock(which).lock_as(detail::wait_reason::io_wait);  // its turn comes when the one in front has what it waits for
-  error_ = f->is_open() ? f->check(which) : ECANCELED;
+  error_ = check();
 }
 
 operation::~operation() {

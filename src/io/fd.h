@@ -20,6 +20,7 @@
 //   [fd.use]  release by end(), acquire by the one that closes: all use comes before the close
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -66,6 +67,9 @@ class fd {
 
   void set_deadline(direction which, std::int64_t deadline_ns) noexcept;
 
+  // In a use. Who waits there tries its call again.
+  void look_again(direction which) noexcept { sched::alert(*poll_, which); }
+
   detail::mutex_core& lock(direction which) noexcept { return locks_[which]; }
 
   // Behind the lock of `reading`. A short read of a TCP socket has emptied it, and whatever comes later is a new event: the
@@ -85,7 +89,11 @@ class fd {
   bool blocking = false;       // a regular file: calls block the thread
   bool signals_pipe = false;   // a write may raise SIGPIPE
   int family = 0;
+  bool appends = false;        // a file whose writes all go to its end
   std::string unlink_path;     // removed by close()
+  // The other end, where it cannot change, as the system writes it: also once the connection is gone, when the system does not know any more.
+  std::array<std::byte, 28> peer{};
+  std::uint8_t peer_size = 0;
 
  private:
   static constexpr std::uint64_t closed = 1, gone = 2, released = 4, use = 8;
@@ -121,6 +129,9 @@ class operation {
   int error() const noexcept { return error_; }
   fd& file() const noexcept { return *fd_; }
 
+  // 0, or why it may not go on, though it need not wait: it was closed, or its deadline has come.
+  int check() const noexcept { return fd_->is_open() ? fd_->check(which_) : ECANCELED; }
+
   // Repeats call(number), which returns a result or a negative error number, until it does not ask to wait.
   template <class Call>
   long run(Call call) {
@@ -149,6 +160,8 @@ class brief_use {
   brief_use& operator=(const brief_use&) = delete;
 
   int error() const noexcept { return error_; }
+  // What owns it may be gone meanwhile: it is not to be asked again.
+  fd& file() const noexcept { return *fd_; }
 
  private:
   fd* fd_;

@@ -1,5 +1,6 @@
 #include <weft/net.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -34,6 +35,17 @@ bool unmap(const sockaddr_in6& from, sockaddr_in& to) noexcept {
   return true;
 }
 
+std::size_t longest(sa_family_t family) noexcept {
+  switch (family) {
+    case AF_INET:
+      return sizeof(sockaddr_in);
+    case AF_INET6:
+      return sizeof(sockaddr_in6);
+    default:
+      return sizeof(sockaddr_un);
+  }
+}
+
 std::string_view path_of(const void* bytes, std::size_t size) noexcept {
   if (size <= path_offset) return {};
   std::string_view path(static_cast<const char*>(bytes) + path_offset, size - path_offset);
@@ -51,7 +63,9 @@ std::string with_scope(std::string host, std::uint32_t scope) {
 
 address address::from_native(const void* sockaddr, std::size_t size) noexcept {
   address a;
-  if (size < sizeof(sa_family_t) || size > a.bytes_.size()) return a;
+  if (size < sizeof(sa_family_t)) return a;
+  size = std::min(size, longest(as<sa_family_t>(sockaddr)));  // the whole of a sockaddr_storage may be given
+  if (size > a.bytes_.size()) return a;
   sockaddr_in v4;
   if (as<sa_family_t>(sockaddr) == AF_INET6 && size >= sizeof(sockaddr_in6) && unmap(as<sockaddr_in6>(sockaddr), v4)) {
     sockaddr = &v4;
@@ -73,8 +87,8 @@ address address::parse(std::string_view host_port) {
 
 address address::of_path(std::string_view path) {
   address a;
-  if (make_path(path, a) != 0) {
-    throw std::system_error(ENAMETOOLONG, std::system_category(), "weft::net: the path of a Unix socket");
+  if (const int error = make_path(path, a)) {
+    throw std::system_error(error, std::system_category(), "weft::net: the path of a Unix socket");
   }
   return a;
 }
@@ -131,11 +145,29 @@ std::strong_ordering operator<=>(const address& a, const address& b) noexcept {
   return a.port() <=> b.port();
 }
 
+// Of what is compared.
+std::size_t address::hash() const noexcept {
+  const auto text = [](const void* at, std::size_t size) {
+    return std::hash<std::string_view>()({static_cast<const char*>(at), size});
+  };
+  std::size_t h = 0;
+  if (family() == AF_INET) {
+    const auto in = as<sockaddr_in>(bytes_.data());
+    h = text(&in.sin_addr, sizeof in.sin_addr);
+  } else if (family() == AF_INET6) {
+    const auto in = as<sockaddr_in6>(bytes_.data());
+    h = text(&in.sin6_addr, sizeof in.sin6_addr) + in.sin6_scope_id;
+  } else {
+    h = std::hash<std::string_view>()(path_of(bytes_.data(), size_));
+  }
+  return h ^ (static_cast<std::size_t>(port()) * 0x9e37'79b9'7f4a'7c15);
+}
+
 bool split(std::string_view host_port, std::string_view& host, std::string_view& port) noexcept {
   if (host_port.find('\0') != host_port.npos) return false;  // the system would read up to there
   if (!host_port.empty() && host_port.front() == '[') {
     const std::size_t end = host_port.find("]:");
-    if (end == std::string_view::npos) return false;
+    if (end == std::string_view::npos || end == 1) return false;
     host = host_port.substr(1, end - 1);
     port = host_port.substr(end + 2);
     return port.find(':') == std::string_view::npos;

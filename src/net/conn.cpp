@@ -21,8 +21,8 @@ std::size_t send_all(io::fd* fd, const_buffer from, std::error_code& ec) {
     const long n = op.run([&](int number) { return io::call_send(number, bytes + done, from.size() - done); });
     if (n < 0) {
       error = static_cast<int>(-n);
-    } else {
-      done += static_cast<std::size_t>(n);
+    } else if ((done += static_cast<std::size_t>(n)) < from.size()) {
+      error = op.check();  // a receiver that keeps up never has us wait
     }
   }
   io::set(ec, error);
@@ -52,6 +52,7 @@ std::size_t send_parts(io::fd* fd, std::span<iovec> parts, std::error_code& ec) 
     } else {
       done += static_cast<std::size_t>(n);
       drop_sent(parts, static_cast<std::size_t>(n));
+      if (!parts.empty()) error = op.check();
     }
   }
   io::set(ec, error);
@@ -70,10 +71,12 @@ std::size_t conn::read(mutable_buffer to) {
 }
 
 std::size_t conn::read_full(mutable_buffer to, std::error_code& ec) {
+  io::fd* const fd = fd_;         // what owns it may be gone before the end
+  const io::brief_use use(fd);
   std::size_t done = 0;
   ec.clear();
   while (done < to.size()) {
-    const std::size_t n = receive(fd_, {static_cast<char*>(to.data()) + done, to.size() - done}, ec);
+    const std::size_t n = receive(fd, {static_cast<char*>(to.data()) + done, to.size() - done}, ec);
     if (n == 0) break;
     done += n;
   }
@@ -112,7 +115,10 @@ std::size_t conn::writev(std::span<const const_buffer> parts) {
 
 void conn::shutdown_write(std::error_code& ec) {
   const io::brief_use use(fd_);
-  io::set(ec, use.error() != 0 ? use.error() : static_cast<int>(-io::call_shutdown_write(fd_->number())));
+  int error = use.error();
+  if (error == 0) error = static_cast<int>(-io::call_shutdown_write(use.file().number()));
+  if (error == 0) use.file().look_again(io::writing);  // of a Unix socket that is no event
+  io::set(ec, error);
 }
 
 void conn::shutdown_write() {
@@ -121,21 +127,31 @@ void conn::shutdown_write() {
   io::throw_if(ec, "weft::net::conn::shutdown_write");
 }
 
-void conn::set_no_delay(bool on) {
+void conn::set_no_delay(bool on, std::error_code& ec) {
   const io::brief_use use(fd_);
+  io::set(ec, use.error() != 0 ? use.error() : net::set_no_delay(use.file().number(), on));
+}
+
+void conn::set_no_delay(bool on) {
   std::error_code ec;
-  io::set(ec, use.error() != 0 ? use.error() : net::set_no_delay(fd_->number(), on));
+  set_no_delay(on, ec);
   io::throw_if(ec, "weft::net::conn::set_no_delay");
 }
 
-void conn::set_keep_alive(std::chrono::nanoseconds idle) {
+void conn::set_keep_alive(std::chrono::nanoseconds idle, std::error_code& ec) {
   const io::brief_use use(fd_);
+  io::set(ec, use.error() != 0 ? use.error() : net::set_keep_alive(use.file().number(), idle));
+}
+
+void conn::set_keep_alive(std::chrono::nanoseconds idle) {
   std::error_code ec;
-  io::set(ec, use.error() != 0 ? use.error() : net::set_keep_alive(fd_->number(), idle));
+  set_keep_alive(idle, ec);
   io::throw_if(ec, "weft::net::conn::set_keep_alive");
 }
 
+address conn::local_address(std::error_code& ec) const { return address_of(fd_, side::local, ec); }
 address conn::local_address() const { return address_of(fd_, side::local, "weft::net::conn::local_address"); }
+address conn::remote_address(std::error_code& ec) const { return address_of(fd_, side::remote, ec); }
 address conn::remote_address() const { return address_of(fd_, side::remote, "weft::net::conn::remote_address"); }
 
 }  // namespace weft::net

@@ -119,6 +119,7 @@ attempt dial_once(const address& to, const dial_options& o, std::int64_t deadlin
   error = connect_to(*s, to, deadline);
   if (r != nullptr && !r->leave(lane)) error = ECANCELED;
   if (error != 0) return {{}, error};
+  remember_peer(*s, to.native(), to.native_size());
   return {access::make<conn>(s.release()), 0};
 }
 

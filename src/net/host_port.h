@@ -24,7 +24,7 @@ int make_path(std::string_view path, address& out) noexcept;
 sockaddr_in6 mapped(const address& v4) noexcept;
 
 // What resolve() does, until the deadline (CLOCK_MONOTONIC). An empty host is the wildcard, or, to dial, this machine.
-enum class purpose { listen, dial };
+enum class purpose { listen, dial, bind_datagrams };
 std::vector<address> resolve(std::string_view host_port, purpose why, std::int64_t deadline_ns, std::error_code& ec);
 
 }  // namespace weft::net

@@ -38,11 +38,14 @@ bool concerns_only_this_one(long n) noexcept {
 
 bool is_shortage(long n) noexcept { return n == -EMFILE || n == -ENFILE || n == -ENOBUFS || n == -ENOMEM; }
 
-long accept_one(io::operation& op) {
+long accept_one(io::operation& op, sockaddr_storage& from, socklen_t& from_size) {
   // While there are no descriptors left; another connection that comes does not make it better.
   io::attempts shortage(io::reading, 5ms, 1s);
   for (;;) {
-    const long n = op.run([](int number) { return io::call_accept(number, nullptr, nullptr); });
+    const long n = op.run([&](int number) {
+      from_size = sizeof from;
+      return io::call_accept(number, reinterpret_cast<sockaddr*>(&from), &from_size);
+    });
     if (n >= 0) return n;
     if (is_shortage(n)) {
       if (const int error = shortage.pause(op.file())) return -error;
@@ -82,14 +85,18 @@ socket_ptr listen_at(const address& a, const listen_options& o, int& error) {
 conn listener::accept(std::error_code& ec) {
   long n = 0;
   int family = 0;
+  sockaddr_storage from{};
+  socklen_t from_size = 0;
   {
     io::operation op(fd_, io::reading);
-    n = op.error() != 0 ? -op.error() : accept_one(op);
-    if (n >= 0) family = fd_->family;
+    n = op.error() != 0 ? -op.error() : accept_one(op, from, from_size);
+    if (n >= 0) family = op.file().family;
   }
   io::set(ec, n < 0 ? static_cast<int>(-n) : 0);
   if (n < 0) return {};
-  return access::make<conn>(adopt_socket(static_cast<int>(n), family, true).release());
+  socket_ptr s = adopt_socket(static_cast<int>(n), family, true);
+  remember_peer(*s, &from, from_size);
+  return access::make<conn>(s.release());
 }
 
 conn listener::accept() {
@@ -99,6 +106,7 @@ conn listener::accept() {
   return c;
 }
 
+address listener::local_address(std::error_code& ec) const { return address_of(fd_, side::local, ec); }
 address listener::local_address() const { return address_of(fd_, side::local, "weft::net::listener::local_address"); }
 
 listener listen_tcp(std::string_view host_port, listen_options options, std::error_code& ec) {

@@ -39,10 +39,10 @@ struct answer {
 };
 
 // Blocks the thread.
-answer look_up(const std::string& host, const std::string& port) {
+answer look_up(const std::string& host, const std::string& port, purpose why) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_socktype = why == purpose::bind_datagrams ? SOCK_DGRAM : SOCK_STREAM;  // also decides whose services are meant
   addrinfo* list = nullptr;
   answer result;
   const int failure = ::getaddrinfo(host.empty() ? nullptr : host.c_str(), port.empty() ? "0" : port.c_str(), &hints, &list);
@@ -60,11 +60,13 @@ answer look_up(const std::string& host, const std::string& port) {
 }
 
 // getaddrinfo() cannot be interrupted: past the deadline it is left to itself.
-answer look_up_until(std::string host, std::string port, std::int64_t deadline_ns) {
+answer look_up_until(std::string host, std::string port, purpose why, std::int64_t deadline_ns) {
   if (deadline_ns == detail::no_deadline) {
-    return blocking([&] { return look_up(host, port); });
+    return blocking([&] { return look_up(host, port, why); });
   }
-  auto pending = async([host = std::move(host), port = std::move(port)] { return blocking([&] { return look_up(host, port); }); });
+  auto pending = async([host = std::move(host), port = std::move(port), why] {
+    return blocking([&] { return look_up(host, port, why); });
+  });
   const std::chrono::steady_clock::time_point deadline{std::chrono::nanoseconds(deadline_ns)};
   if (pending.wait_until(deadline) == std::future_status::ready) return pending.get();
   return {{}, std::make_error_code(std::errc::timed_out)};
@@ -74,6 +76,16 @@ answer look_up_until(std::string host, std::string port, std::int64_t deadline_n
 // those that are too large.
 bool may_be_service(std::string_view port) noexcept {
   return std::any_of(port.begin(), port.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+}
+
+// "127.1", "0x7f.1", "2130706433": getaddrinfo() takes old spellings of numbers for addresses, which nobody means and filters do not
+// expect. No name ends in such a number.
+bool ends_like_number(std::string_view host) noexcept {
+  if (!host.empty() && host.back() == '.') host.remove_suffix(1);
+  std::string_view last = host.substr(host.rfind('.') + 1);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (last.starts_with("0x") || last.starts_with("0X")) return true;
+  return !last.empty() && std::all_of(last.begin(), last.end(), is_digit);
 }
 
 address of(std::string_view host, std::uint16_t port) {
@@ -100,14 +112,20 @@ std::vector<address> resolve(std::string_view host_port, purpose why, std::int64
     io::set(ec, EINVAL);
     return {};
   }
-  if (port_is_number && host.empty()) {
-    if (why == purpose::listen) return {of("::", port), of("0.0.0.0", port)};
-    return {of("127.0.0.1", port), of("::1", port)};
-  }
+  const auto without_host = [why](std::uint16_t at) -> std::vector<address> {
+    if (why == purpose::dial) return {of("127.0.0.1", at), of("::1", at)};
+    return {of("::", at), of("0.0.0.0", at)};
+  };
+  if (port_is_number && host.empty()) return without_host(port);
   address numeric;
   if (port_is_number && parse_host(host, port, numeric)) return {numeric};
-  answer found = look_up_until(std::string(host), std::string(port_text), deadline_ns);
+  if (ends_like_number(host) && !parse_host(host, 0, numeric)) {
+    ec.assign(EAI_NONAME, resolve_category());
+    return {};
+  }
+  answer found = look_up_until(std::string(host), std::string(port_text), why, deadline_ns);
   ec = found.error;
+  if (!ec && host.empty() && !found.addresses.empty()) return without_host(found.addresses.front().port());
   return std::move(found.addresses);
 }
 

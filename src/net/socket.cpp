@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -63,13 +64,31 @@ namespace {
 
 }  // namespace
 
-address address_of(io::fd* fd, side which, const char* what) {
+address address_of(io::fd* fd, side which, std::error_code& ec) {
   const io::brief_use use(fd);
   address a;
   int error = use.error();
-  if (error == 0) error = ask_address(fd->number(), which, a);
-  if (error != 0) throw std::system_error(error, std::system_category(), what);
+  if (which == side::remote && fd != nullptr && fd->peer_size != 0) {
+    a = address::from_native(fd->peer.data(), fd->peer_size);
+    error = 0;
+  } else if (error == 0) {
+    error = ask_address(use.file().number(), which, a);
+  }
+  io::set(ec, error);
   return a;
+}
+
+address address_of(io::fd* fd, side which, const char* what) {
+  std::error_code ec;
+  const address a = address_of(fd, which, ec);
+  io::throw_if(ec, what);
+  return a;
+}
+
+void remember_peer(io::fd& fd, const void* native, std::size_t size) noexcept {
+  if (!fd.tcp || size > fd.peer.size()) return;
+  std::memcpy(fd.peer.data(), native, size);
+  fd.peer_size = static_cast<std::uint8_t>(size);
 }
 
 std::size_t receive(io::fd* fd, mutable_buffer to, std::error_code& ec) {

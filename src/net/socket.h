@@ -41,7 +41,10 @@ int set_keep_alive(int number, std::chrono::nanoseconds idle) noexcept;
 int bind_to(int number, const address& a) noexcept;
 
 enum class side { local, remote };
+address address_of(io::fd* fd, side which, std::error_code& ec);
 address address_of(io::fd* fd, side which, const char* what);
+// Of a TCP connection, before others have it.
+void remember_peer(io::fd& fd, const void* native, std::size_t size) noexcept;
 
 // Reads and writes of connected sockets.
 std::size_t receive(io::fd* fd, mutable_buffer to, std::error_code& ec);

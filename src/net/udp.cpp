@@ -67,7 +67,7 @@ std::size_t udp_socket::send_to(const_buffer from, const address& to, std::error
   io::operation op(fd_, io::writing);
   long n = -op.error();
   if (n == 0) {
-    n = with_native(fd_->family, to, [&](const sockaddr* native, socklen_t size) {
+    n = with_native(op.file().family, to, [&](const sockaddr* native, socklen_t size) {
       return send_one(op, [&](int number) { return io::call_sendto(number, from.data(), from.size(), native, size); });
     });
   }
@@ -79,8 +79,8 @@ void udp_socket::connect(const address& peer, std::error_code& ec) {
   const io::brief_use use(fd_);
   long n = -use.error();
   if (n == 0) {
-    n = with_native(fd_->family, peer, [&](const sockaddr* native, socklen_t size) {
-      return io::call_connect(fd_->number(), native, size);
+    n = with_native(use.file().family, peer, [&](const sockaddr* native, socklen_t size) {
+      return io::call_connect(use.file().number(), native, size);
     });
   }
   io::set(ec, n < 0 ? static_cast<int>(-n) : 0);
@@ -130,11 +130,13 @@ std::size_t udp_socket::write(const_buffer from) {
   return n;
 }
 
+address udp_socket::local_address(std::error_code& ec) const { return address_of(fd_, side::local, ec); }
+address udp_socket::remote_address(std::error_code& ec) const { return address_of(fd_, side::remote, ec); }
 address udp_socket::local_address() const { return address_of(fd_, side::local, "weft::net::udp_socket::local_address"); }
 address udp_socket::remote_address() const { return address_of(fd_, side::remote, "weft::net::udp_socket::remote_address"); }
 
 udp_socket bind_udp(std::string_view host_port, std::error_code& ec) {
-  const std::vector<address> candidates = resolve(host_port, purpose::listen, detail::no_deadline, ec);
+  const std::vector<address> candidates = resolve(host_port, purpose::bind_datagrams, detail::no_deadline, ec);
   if (ec) return {};
   int error = EINVAL;
   for (const address& a : candidates) {

@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <csignal>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -34,6 +36,23 @@ int status_of(pid_t child) {
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   return status;
+}
+
+// As when a program calls exit() in a child, and has contexts among its static objects.
+TEST(fork, a_child_may_destroy_contexts_and_ask_them) {
+  weft::run([] {
+    auto root = weft::with_cancel(weft::background());
+    auto child = std::make_unique<std::pair<weft::context, weft::cancel_function>>(weft::with_cancel(root.first));
+    weft::async([&] {
+      const pid_t pid = ::fork();
+      if (pid == 0) {
+        const bool canceled = static_cast<bool>(child->first.error());
+        child.reset();
+        ::_exit(canceled ? 1 : 0);
+      }
+      EXPECT_EQ(status_of(pid), 0);
+    }).get();
+  });
 }
 
 TEST(fork, and_exec_work_at_any_time) {

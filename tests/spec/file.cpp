@@ -8,7 +8,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <bitset>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 
@@ -64,6 +66,51 @@ TEST_P(file, modes_are_those_of_fstream) {
     weft::file::open(tmp / "a", std::ios::out);
     EXPECT_EQ(content(tmp / "a"), "");
     EXPECT_EQ(error_of([&](std::error_code& ec) { weft::file::open(tmp / "a", {}, ec); }), std::errc::invalid_argument);
+  });
+}
+
+// All of them, with the file there and not there.
+TEST(file_modes, agree_with_those_of_fstream) {
+  const folder tmp;
+  const auto after = [&](bool exists, const auto& use) {
+    const std::filesystem::path path = tmp / "x";
+    std::filesystem::remove(path);
+    if (exists) weft::file::open(path, std::ios::out).write("12345");
+    const bool opened = use(path);
+    std::string end = std::filesystem::exists(path) ? content(path) : "nothing";
+    return end + (opened ? ", opened" : ", failed");
+  };
+  for (int bits = 0; bits < 32; ++bits) {
+    std::ios::openmode mode = std::ios::binary;
+    const std::ios::openmode all[] = {std::ios::in, std::ios::out, std::ios::app, std::ios::ate, std::ios::trunc};
+    for (int i = 0; i < 5; ++i) {
+      if ((bits >> i & 1) != 0) mode |= all[i];
+    }
+    const bool writes = (mode & (std::ios::out | std::ios::app)) != 0;
+    for (const bool exists : {false, true}) {
+      const std::string theirs = after(exists, [&](const std::filesystem::path& path) {
+        std::fstream f(path, mode);
+        if (f.is_open() && writes) f << "ab";
+        return f.is_open();
+      });
+      const std::string ours = after(exists, [&](const std::filesystem::path& path) {
+        std::error_code ec;
+        weft::file f = weft::file::open(path, mode, ec);
+        if (!ec && writes) f.write("ab");
+        return !ec;
+      });
+      EXPECT_EQ(ours, theirs) << "in out app ate trunc: " << std::bitset<5>(static_cast<unsigned>(bits)) << ", exists: " << exists;
+    }
+  }
+}
+
+TEST_P(file, that_is_appended_to_is_not_written_elsewhere) {
+  here([] {
+    const folder tmp;
+    weft::file f = weft::file::open(tmp / "a", std::ios::app);
+    f.write("123");
+    EXPECT_EQ(error_of([&](std::error_code& ec) { f.write_at("x", 0, ec); }), std::errc::invalid_argument);
+    EXPECT_EQ(content(tmp / "a"), "123");
   });
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <stop_token>
 #include <thread>
 
 #include "support/await.h"
@@ -115,6 +116,106 @@ TEST(plain_thread, that_waits_for_a_descriptor_is_woken_after_the_end_of_run) {
     theirs.write();
     waits.join();
   }
+}
+
+std::uint64_t waiting_goroutines() {
+  for (const weft::runtime::metric& m : weft::runtime::read_metrics()) {
+    if (m.name == "/sched/goroutines/waiting:goroutines") return std::get<std::uint64_t>(m.value);
+  }
+  return 0;
+}
+
+// A goroutine stands in the line for a lock when run() ends.
+template <class Lock>
+void leaves_a_goroutine_in_line(Lock& lock) {
+  lock.lock();
+  weft::run(
+      [&] {
+        weft::go([&] {
+          lock.lock();
+          lock.unlock();
+        });
+        test::await([] { return waiting_goroutines() > 0; });
+      },
+      {.procs = 1});
+}
+
+template <class Lock>
+void passes_frozen_goroutines_by() {
+  Lock lock;
+  leaves_a_goroutine_in_line(lock);
+  for (int i = 0; i < 3; ++i) {
+    std::atomic<bool> about_to = false;
+    std::thread next([&] {
+      about_to = true;
+      lock.lock();
+      lock.unlock();
+    });
+    test::await([&] { return about_to.load(); });
+    std::this_thread::sleep_for(5ms);  // most likely it waits by then
+    lock.unlock();
+    next.join();
+    lock.lock();
+  }
+  lock.unlock();
+  weft::run([] { test::await_solitude(); });
+}
+
+TEST(frozen_goroutine, that_waits_for_a_mutex_lets_threads_pass) { passes_frozen_goroutines_by<weft::mutex>(); }
+TEST(frozen_goroutine, that_waits_for_a_shared_mutex_lets_threads_pass) { passes_frozen_goroutines_by<weft::shared_mutex>(); }
+
+// A goroutine that comes to the end of its move after run() makes nobody's move in which it might freeze.
+TEST(frozen_goroutine, leaves_a_threads_move_to_the_thread) {
+  static std::atomic<bool> in_move, go_on;
+  in_move = go_on = false;
+  struct item {
+    int kind = 0;
+    explicit item(int k = 0) : kind(k) {}
+    item(item&& o) noexcept : kind(o.kind) {
+      if (kind == 1 && !in_move.exchange(true)) test::spin_until([] { return go_on.load(); });
+      if (kind == 2) weft::yield();
+    }
+    item& operator=(item&&) = default;
+  };
+  weft::chan<item> ch(1);
+  weft::run(
+      [&] {
+        weft::go([ch] { ch.send(item(1)); });
+        test::await([] { return in_move.load(); });
+      },
+      {.procs = 2});
+  std::thread receives([&] { (void)ch.recv(); });
+  std::this_thread::sleep_for(5ms);  // behind the goroutine, most likely
+  std::thread sends([&] { ch.send(item(2)); });
+  std::this_thread::sleep_for(5ms);
+  go_on = true;
+  receives.join();
+  sends.join();
+  weft::run([] { test::await_solitude(); });
+}
+
+// Who cancels freezes between two callbacks at most, when all have been told.
+TEST(frozen_goroutine, that_has_begun_to_cancel_tells_everybody) {
+  std::atomic<bool> in_callback = false, go_on = false;
+  auto root = weft::with_timeout(weft::background(), 1h);
+  auto child = weft::with_cancel(root.first);
+  const std::stop_token told = child.first.token();
+  {
+    const std::stop_callback on_root(root.first.token(), [&] {
+      in_callback = true;
+      test::spin_until([&] { return go_on.load(); });
+    });
+    weft::run(
+        [&] {
+          weft::go([&] { root.second(); });
+          test::await([&] { return in_callback.load(); });
+        },
+        {.procs = 2});
+    go_on = true;
+    test::spin_until([&] { return told.stop_requested(); });
+  }
+  EXPECT_TRUE(child.first.error());
+  weft::run([] { test::await_solitude(); });
 }
 
 }  // namespace

@@ -14,10 +14,15 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <numeric>
+#include <optional>
+#include <span>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -60,7 +65,7 @@ TEST_P(tcp, every_kind_of_buffer_of_bytes_is_taken) {
     const std::string_view view = "view";
     char array[2] = {'a', 'b'};
     const char magic[4] = {'R', 'I', 'F', 'F'};
-    const char padded[8] = "pad";
+    const char with_zeros[8] = {'p', 0, 'a', 0, 0, 0, 'd', 0};
     std::size_t sent = 0;
     sent += pair.a.write(bytes);
     sent += pair.a.write(std::span<const std::byte>(bytes));
@@ -72,12 +77,13 @@ TEST_P(tcp, every_kind_of_buffer_of_bytes_is_taken) {
     sent += pair.a.write(text.c_str());
     sent += pair.a.write(array);
     sent += pair.a.write(magic);
-    sent += pair.a.write(padded);
+    sent += pair.a.write(with_zeros);
+    sent += pair.a.write(u8"utf");
     sent += pair.a.write({text.data(), 2});
     std::error_code ec;
     sent += pair.a.write(std::string("temporary"), ec);
     EXPECT_FALSE(ec);
-    EXPECT_EQ(sent, 4u + 4 + 4 + 3 + 4 + 4 + 7 + 4 + 2 + 4 + 3 + 2 + 9);
+    EXPECT_EQ(sent, 4u + 4 + 4 + 3 + 4 + 4 + 7 + 4 + 2 + 4 + 7 + 3 + 2 + 9);
 
     std::size_t received = 0;
     received += pair.b.read_full(bytes);
@@ -89,7 +95,7 @@ TEST_P(tcp, every_kind_of_buffer_of_bytes_is_taken) {
     std::string rest(sent - received, ' ');
     received += pair.b.read_full(rest);
     EXPECT_EQ(received, sent);
-    EXPECT_TRUE(rest.ends_with("viewliteraltextabRIFFpadtetemporary")) << rest;
+    EXPECT_TRUE(rest.ends_with("viewliteraltextabRIFF" + std::string(with_zeros, 7) + "utftetemporary")) << rest;
   });
 }
 
@@ -274,9 +280,161 @@ TEST_P(tcp, names_are_looked_up) {
   });
 }
 
+TEST_P(tcp, names_of_services_are_taken_where_ports_are) {
+  here([] {
+    std::error_code none;
+    const std::vector<net::address> all = net::resolve(":http", none);
+    if (none) return;  // this machine has no list of services
+    EXPECT_EQ(all.front().port(), 80);
+    // What listens on a named port without a host listens everywhere, as with a number. (Somebody else may have the port.)
+    const net::listener l = net::listen_tcp(":http-alt", none);
+    if (l) {
+      EXPECT_EQ(l.local_address().host(), "::");
+    }
+    const net::udp_socket u = net::bind_udp("127.0.0.1:tftp", none);  // only UDP has that service
+    EXPECT_TRUE(u || none == std::errc::address_in_use || none == std::errc::permission_denied) << none.message();
+  });
+}
+
+TEST_P(tcp, old_spellings_of_numbers_are_no_addresses) {
+  here([] {
+    for (const char* text : {"127.1:80", "2130706433:80", "0x7f.1:80", "0177.0.0.1:80", "1.2.3:80", "1.2.3.4.:80"}) {
+      EXPECT_THROW(net::dial_tcp(text, {.timeout = 1s}), std::system_error) << text;
+      EXPECT_THROW(net::listen_tcp(text), std::system_error) << text;
+    }
+  });
+}
+
+// A server that writes down who has come must not fail because that one is gone.
+TEST_P(tcp, the_other_side_is_known_also_after_it_has_gone) {
+  here([] {
+    net::listener listener = net::listen_tcp("127.0.0.1:0");
+    net::conn client = net::dial_tcp(listener.local_address().to_string());
+    const net::address from = client.local_address();
+    const linger at_once{1, 0};
+    ::setsockopt(client.native_handle(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    client.close();
+    EXPECT_EQ(client.remote_address(), listener.local_address());
+    net::conn server = listener.accept();
+    EXPECT_EQ(server.remote_address(), from);
+    std::array<char, 8> buffer;
+    std::error_code ec;
+    server.read(buffer, ec);
+    EXPECT_EQ(ec, std::errc::connection_reset);
+    EXPECT_EQ(server.remote_address(ec), from);
+    EXPECT_FALSE(ec);
+    server.close();
+    EXPECT_EQ(server.remote_address(), from);
+    server.local_address(ec);
+    EXPECT_EQ(ec, std::errc::operation_canceled);
+  });
+}
+
+// What is under way when the object goes ends as after close().
+TEST_P(tcp, a_listener_may_go_while_somebody_accepts) {
+  here([] {
+    for (int round = 0; round < 200; ++round) {
+      std::optional<net::listener> listener = net::listen_tcp("127.0.0.1:0");
+      const std::string where = listener->local_address().to_string();
+      std::atomic<bool> about_to = false;
+      test::crew crew;
+      crew.either(round, [&] {
+        std::error_code ec;
+        about_to = true;
+        const net::conn c = listener->accept(ec);
+        EXPECT_TRUE(c || ec == std::errc::operation_canceled) << ec.message();
+      });
+      test::await([&] { return about_to.load(); });
+      test::await_io_wait();
+      std::error_code refused;
+      const net::conn client = net::dial_tcp(where, refused);
+      for (int i = 0; i < round; ++i) test::relax();
+      listener.reset();
+    }
+  });
+}
+
+TEST_P(tcp, a_connection_may_go_while_somebody_fills_a_buffer) {
+  here([] {
+    for (int round = 0; round < 100; ++round) {
+      net::listener listener = net::listen_tcp("127.0.0.1:0");
+      net::conn client = net::dial_tcp(listener.local_address().to_string());
+      auto server = std::make_unique<net::conn>(listener.accept());
+      std::atomic<bool> about_to = false;
+      test::crew crew;
+      crew.either(round, [&, fills = server.get()] {
+        std::array<char, 64> buffer;
+        std::error_code ec;
+        about_to = true;
+        EXPECT_LT(fills->read_full(buffer, ec), buffer.size());
+        EXPECT_EQ(ec, std::errc::operation_canceled) << ec.message();
+      });
+      test::await([&] { return about_to.load(); });
+      test::await_io_wait();
+      client.write("a few");
+      for (int i = 0; i < round; ++i) test::relax();
+      server.reset();
+    }
+  });
+}
+
+TEST_P(tcp, a_write_deadline_holds_though_the_reader_keeps_up) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    test::crew crew;
+    crew.goroutine([&] {
+      std::vector<char> sink(1 << 20);
+      std::error_code ec;
+      while (pair.b.read(sink, ec) > 0) {
+      }
+    });
+    const std::vector<char> block(64 << 20);
+    std::error_code ec;
+    pair.a.set_write_deadline(clock::now() + 20ms);
+    const auto limit = clock::now() + 60s;
+    while (!ec && clock::now() < limit) pair.a.write(block, ec);
+    EXPECT_EQ(ec, std::errc::timed_out);
+    pair.a.close();
+  });
+}
+
+TEST(tcp_address, is_a_key_and_can_be_printed) {
+  std::unordered_set<net::address> seen;
+  for (const char* text : {"127.0.0.1:80", "127.0.0.1:81", "[::1]:80", "[::ffff:127.0.0.1]:80"}) seen.insert(net::address::parse(text));
+  EXPECT_EQ(seen.size(), 3u);
+  EXPECT_TRUE(seen.contains(net::address::parse("127.0.0.1:81")));
+  std::ostringstream out;
+  out << net::address::parse("[::1]:80");
+  EXPECT_EQ(out.str(), "[::1]:80");
+}
+
+TEST(tcp_address, is_made_of_a_sockaddr_storage_of_any_family) {
+  sockaddr_storage storage{};
+  const net::address a = net::address::parse("10.0.0.1:7");
+  std::memcpy(&storage, a.native(), a.native_size());
+  EXPECT_EQ(net::address::from_native(&storage, sizeof storage), a);
+}
+
+struct text_of_its_own {
+  operator std::string_view() const { return "text"; }
+};
+struct bytes_of_its_own {
+  std::array<std::byte, 4>& bytes;
+  operator std::span<std::byte>() const { return bytes; }
+};
+
+TEST_P(tcp, what_says_that_it_is_text_or_bytes_is_taken) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    EXPECT_EQ(pair.a.write(text_of_its_own{}), 4u);
+    std::array<std::byte, 4> bytes;
+    EXPECT_EQ(pair.b.read_full(bytes_of_its_own{bytes}), 4u);
+  });
+}
+
 TEST(tcp_address, what_is_no_address_is_an_invalid_argument) {
   for (const char* text : {"", "127.0.0.1", "::1:80", "[::1]", "[::1]80", "host:1:2", "127.0.0.1:65536", "localhost:99999",
-                           ":99999", "127.0.0.1:-1", "127.0.0.1: 80", "127.0.0.1:+80"}) {
+                           ":99999", "[]:80", "127.0.0.1:-1", "127.0.0.1: 80", "127.0.0.1:+80"}) {
     EXPECT_EQ(error_of([&](std::error_code& ec) { net::listen_tcp(text, ec); }), std::errc::invalid_argument) << text;
     EXPECT_EQ(error_of([&](std::error_code& ec) { net::dial_tcp(text, ec); }), std::errc::invalid_argument) << text;
   }

@@ -50,6 +50,23 @@ TEST_P(unix_socket, a_stream_carries_bytes_both_ways) {
   });
 }
 
+TEST_P(unix_socket, the_end_of_writing_wakes_who_writes) {
+  here([] {
+    const std::string path = fresh_path();
+    net::listener listener = net::listen_unix(path);
+    net::conn out = net::dial_unix(path);
+    net::conn in = listener.accept();
+    const std::string large(std::size_t{8} << 20, 'z');
+    test::crew crew;
+    crew.goroutine([&] {
+      EXPECT_EQ(error_of([&](std::error_code& ec) { out.write(large, ec); }), std::errc::broken_pipe);
+    });
+    test::await_io_wait();
+    out.shutdown_write();
+    crew.wait();
+  });
+}
+
 TEST_P(unix_socket, closing_a_listener_removes_its_path_and_wakes_who_accepts) {
   here([] {
     const std::string path = fresh_path();
@@ -145,6 +162,19 @@ TEST_P(unix_socket, datagrams_arrive_whole_and_a_full_queue_is_waited_for) {
 
 TEST(unix_path, a_path_that_is_too_long_is_an_error) {
   EXPECT_EQ(error_of([](std::error_code& ec) { net::listen_unix(std::string(200, 'x'), ec); }), std::errc::filename_too_long);
+}
+
+TEST(unix_path, says_what_is_wrong_with_it) {
+  const auto code_of = [](std::string_view path) {
+    try {
+      net::address::of_path(path);
+      return std::error_code();
+    } catch (const std::system_error& e) {
+      return e.code();
+    }
+  };
+  EXPECT_EQ(code_of(std::string_view("a\0b", 3)), std::errc::invalid_argument);
+  EXPECT_EQ(code_of(std::string(200, 'a')), std::errc::filename_too_long);
 }
 
 TEST(unix_path, a_path_with_a_zero_in_it_is_an_error) {

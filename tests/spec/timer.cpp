@@ -517,4 +517,34 @@ TEST(a_time, beyond_all_reckoning_never_comes) {
   });
 }
 
+// Counts from the year 1 by tenths of microseconds, as some do: its times in nanoseconds do not fit into 64 bits.
+struct old_clock {
+  using rep = std::int64_t;
+  using period = std::ratio<1, 10'000'000>;
+  using duration = std::chrono::duration<rep, period>;
+  using time_point = std::chrono::time_point<old_clock>;
+  static constexpr bool is_steady = false;
+  static time_point now() {
+    const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+    return time_point(std::chrono::duration_cast<duration>(since_1970) + duration(621'355'968'000'000'000));
+  }
+};
+
+TEST(deadlines, of_a_clock_with_an_old_epoch_come_when_it_says) {
+  weft::run([] {
+    const auto begin = std::chrono::steady_clock::now();
+    weft::sleep_until(old_clock::now() + 20ms);
+    weft::counting_semaphore<> none(0);
+    EXPECT_FALSE(none.try_acquire_until(old_clock::now() + 20ms));
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, 39ms);
+    weft::sleep_until(old_clock::now() - 1h);
+    const auto [c, cancel] = weft::with_deadline(weft::background(), old_clock::now() + 1h);
+    EXPECT_FALSE(c.error());
+    cancel();
+    weft::timed_mutex m;
+    EXPECT_TRUE(m.try_lock_until(old_clock::time_point::max()));
+    m.unlock();
+  });
+}
+
 }  // namespace

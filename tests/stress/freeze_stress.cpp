@@ -285,6 +285,27 @@ struct pools : scene {
   weft::pool<std::string> spare{[] { return std::make_unique<std::string>("x"); }};
 };
 
+// The thread holds it for reading all the while, so that nobody else may do more; attempts that fail leave nothing behind.
+struct attempts : scene {
+  attempts() { lock.lock_shared(); }
+  ~attempts() override { lock.unlock_shared(); }
+
+  void act(random_source& random) override {
+    if (random.one_in(2)) {
+      if (lock.try_lock_shared()) lock.unlock_shared();
+    } else {
+      EXPECT_FALSE(lock.try_lock());
+      weft::checkpoint();
+    }
+  }
+  void use(random_source&) override {
+    test::await([&] { return lock.try_lock_shared(); });
+    lock.unlock_shared();
+  }
+
+  weft::shared_mutex lock;
+};
+
 const char* scene_name = "";
 
 void play(const char* name, const std::function<std::unique_ptr<scene>()>& make) {
@@ -324,6 +345,7 @@ TEST(what_was_begun_ends_though_run_does, condition_variables) { play<notices>("
 TEST(what_was_begun_ends_though_run_does, wait_groups) { play<tickets>("wait groups"); }
 TEST(what_was_begun_ends_though_run_does, contexts) { play<contexts>("contexts"); }
 TEST(what_was_begun_ends_though_run_does, descriptors) { play<descriptors>("descriptors"); }
+TEST(what_was_begun_ends_though_run_does, shared_mutexes) { play<attempts>("shared mutexes"); }
 TEST(what_was_begun_ends_though_run_does, pools) { play<pools>("pools"); }
 
 }  // namespace

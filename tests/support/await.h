@@ -46,6 +46,15 @@ void await(Condition condition, const char* file = __builtin_FILE(), int line = 
   }
 }
 
+// A moment, without a call into weft.
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
 // In a goroutine: until it is the only one. A goroutine is not gone yet when what it did can be seen, so those of an
 // earlier test may be there still.
 inline void await_solitude(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {

@@ -38,16 +38,17 @@ std::int64_t deadline_after(const std::chrono::duration<Rep, Period>& d) {
   return deadline_after_ns(to_ns(d));
 }
 
-// Nanoseconds since the clock's epoch, cut to what fits: times of a coarse clock may be too far away to be compared as they are.
+// Nanoseconds from now until then by that clock, whose epoch and unit may be anything: as 64 bits they might not fit. In a long double
+// the times of the usual clocks are exact, and those of others to some nanoseconds.
 template <class Clock, class Duration>
-std::int64_t since_epoch_ns(const std::chrono::time_point<Clock, Duration>& t) {
-  const auto d = t.time_since_epoch();
-  return d >= Duration::zero() ? to_ns(d) : -to_ns(d == Duration::min() ? Duration::max() : Duration(-d));
+long double until(const std::chrono::time_point<Clock, Duration>& t) {
+  using ns = std::chrono::duration<long double, std::nano>;
+  return ns(t.time_since_epoch()).count() - ns(Clock::now().time_since_epoch()).count();
 }
 
 template <class Clock, class Duration>
 bool has_come(const std::chrono::time_point<Clock, Duration>& t) {
-  return detail::since_epoch_ns(Clock::now()) >= detail::since_epoch_ns(t);
+  return !(detail::until(t) > 0);
 }
 
 template <class Clock, class Duration>
@@ -55,11 +56,9 @@ std::int64_t deadline_at(const std::chrono::time_point<Clock, Duration>& t) {
   if constexpr (std::is_same_v<Clock, std::chrono::steady_clock>) {
     return to_ns(t.time_since_epoch());
   } else {
-    const std::int64_t when = detail::since_epoch_ns(t);
-    const std::int64_t now = detail::since_epoch_ns(Clock::now());
-    if (when <= now) return 0;
-    std::int64_t left = 0;
-    return when == no_deadline || __builtin_sub_overflow(when, now, &left) ? no_deadline : deadline_after_ns(left);
+    if (t == std::chrono::time_point<Clock, Duration>::max()) return no_deadline;
+    const long double left = detail::until(t);
+    return left > 0 ? deadline_after(std::chrono::duration<long double, std::nano>(left)) : 0;
   }
 }
 
