@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "support/await.h"
+#include "support/park.h"
 #include "support/pipe.h"
 
 namespace {
@@ -118,13 +119,6 @@ TEST(plain_thread, that_waits_for_a_descriptor_is_woken_after_the_end_of_run) {
   }
 }
 
-std::uint64_t waiting_goroutines() {
-  for (const weft::runtime::metric& m : weft::runtime::read_metrics()) {
-    if (m.name == "/sched/goroutines/waiting:goroutines") return std::get<std::uint64_t>(m.value);
-  }
-  return 0;
-}
-
 // A goroutine stands in the line for a lock when run() ends.
 template <class Lock>
 void leaves_a_goroutine_in_line(Lock& lock) {
@@ -135,7 +129,7 @@ void leaves_a_goroutine_in_line(Lock& lock) {
           lock.lock();
           lock.unlock();
         });
-        test::await([] { return waiting_goroutines() > 0; });
+        test::await([] { return test::waiting_goroutines() > 0; });
       },
       {.procs = 1});
 }

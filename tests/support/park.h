@@ -1,10 +1,12 @@
-// Parking for good.
+// Goroutines that are parked.
 #pragma once
 
 #include <weft/weft.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
+#include <variant>
 
 #include "support/await.h"
 
@@ -21,6 +23,14 @@ namespace test {
   assigned = true;
   never.wait();
   std::abort();
+}
+
+// How many goroutines wait for something now: off their threads.
+inline std::uint64_t waiting_goroutines() {
+  for (const weft::runtime::metric& m : weft::runtime::read_metrics()) {
+    if (m.name == "/sched/goroutines/waiting:goroutines") return std::get<std::uint64_t>(m.value);
+  }
+  return 0;
 }
 
 }  // namespace test

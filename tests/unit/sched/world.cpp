@@ -14,6 +14,7 @@
 #include "sched/scheduler.h"
 #include "support/await.h"
 #include "support/build.h"
+#include "support/park.h"
 
 namespace {
 
@@ -132,7 +133,7 @@ TEST(parked_goroutines, are_woken_in_a_later_run) {
             ++ended;
           });
         }
-        test::await([&] { return parked == count; });
+        test::await([&] { return parked == count && test::waiting_goroutines() == count; });
       },
       {.procs = 8});
   gate.set();  // by a plain thread, in a stopped world
