@@ -22,6 +22,7 @@
 #include "net/host_port.h"
 #include "net/socket.h"
 #include "os/clock.h"
+#include "sched/scheduler.h"
 
 namespace weft::net {
 namespace {
@@ -185,10 +186,13 @@ attempt dial_in_parallel(const std::shared_ptr<parallel>& all) {
   }
 }
 
+// To try two families side by side takes goroutines; and for those of a plain thread all that are frozen would go on.
+bool would_thaw() noexcept { return !in_goroutine() && sched::is_world_frozen(); }
+
 attempt dial_any(std::vector<address> list, const dial_options& o, std::int64_t deadline) {
   const int preferred = list.front().family();
   const auto others = std::stable_partition(list.begin(), list.end(), [&](const address& a) { return a.family() == preferred; });
-  if (others == list.end() || o.fallback_delay.count() < 0) return dial_in_turn(list, o, deadline, nullptr, 0);
+  if (others == list.end() || o.fallback_delay.count() < 0 || would_thaw()) return dial_in_turn(list, o, deadline, nullptr, 0);
   auto all = std::make_shared<parallel>();
   all->lanes[0].assign(list.begin(), others);
   all->lanes[1].assign(others, list.end());

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <span>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 #include "support/await.h"
@@ -87,6 +89,28 @@ TEST(plain_thread, that_waits_for_a_descriptor_leaves_goroutines_frozen) {
   const std::uint64_t before = turns + 1;
   weft::pollable(p.in).wait_readable();
   writes.join();
+  EXPECT_TRUE(test::stays_false(20ms, [&] { return turns.load() > before; }));
+  enough = true;
+  weft::run([] { test::await_solitude(); });
+}
+
+TEST(plain_thread, that_dials_leaves_goroutines_frozen) {
+  std::atomic<std::uint64_t> turns = 0;
+  std::atomic<bool> enough = false;
+  weft::run(
+      [&] {
+        weft::go([&] {
+          for (; !enough; weft::yield()) ++turns;
+        });
+        test::await([&] { return turns.load() > 0; });
+      },
+      {.procs = 2});
+  const std::uint64_t before = turns + 1;
+  weft::net::listener listener = weft::net::listen_tcp("127.0.0.1:0");
+  weft::net::conn c = weft::net::dial_tcp(":" + std::to_string(listener.local_address().port()), {.timeout = 20s});
+  listener.accept().write("x");
+  char byte = 0;
+  EXPECT_EQ(c.read(std::span(&byte, 1)), 1u);
   EXPECT_TRUE(test::stays_false(20ms, [&] { return turns.load() > before; }));
   enough = true;
   weft::run([] { test::await_solitude(); });
