@@ -14,15 +14,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 #include <numeric>
-#include <optional>
 #include <span>
-#include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -269,42 +265,6 @@ TEST_P(tcp, a_listener_without_a_host_takes_both_families) {
   });
 }
 
-TEST_P(tcp, names_are_looked_up) {
-  here([] {
-    net::listener listener = net::listen_tcp("localhost:0");
-    const std::string where = "localhost:" + std::to_string(listener.local_address().port());
-    EXPECT_TRUE(net::dial_tcp(where));
-    EXPECT_TRUE(net::dial_tcp(where, {.timeout = 60s}));
-    EXPECT_TRUE(net::dial_tcp(where, {.fallback_delay = 0ns}));
-    EXPECT_THROW(net::dial_tcp("no-such-host.invalid:1"), std::system_error);
-  });
-}
-
-TEST_P(tcp, names_of_services_are_taken_where_ports_are) {
-  here([] {
-    std::error_code none;
-    const std::vector<net::address> all = net::resolve(":http", none);
-    if (none) return;  // this machine has no list of services
-    EXPECT_EQ(all.front().port(), 80);
-    // What listens on a named port without a host listens everywhere, as with a number. (Somebody else may have the port.)
-    const net::listener l = net::listen_tcp(":http-alt", none);
-    if (l) {
-      EXPECT_EQ(l.local_address().host(), "::");
-    }
-    const net::udp_socket u = net::bind_udp("127.0.0.1:tftp", none);  // only UDP has that service
-    EXPECT_TRUE(u || none == std::errc::address_in_use || none == std::errc::permission_denied) << none.message();
-  });
-}
-
-TEST_P(tcp, old_spellings_of_numbers_are_no_addresses) {
-  here([] {
-    for (const char* text : {"127.1:80", "2130706433:80", "0x7f.1:80", "0177.0.0.1:80", "1.2.3:80", "1.2.3.4.:80"}) {
-      EXPECT_THROW(net::dial_tcp(text, {.timeout = 1s}), std::system_error) << text;
-      EXPECT_THROW(net::listen_tcp(text), std::system_error) << text;
-    }
-  });
-}
-
 // A server that writes down who has come must not fail because that one is gone.
 TEST_P(tcp, the_other_side_is_known_also_after_it_has_gone) {
   here([] {
@@ -330,91 +290,6 @@ TEST_P(tcp, the_other_side_is_known_also_after_it_has_gone) {
   });
 }
 
-// What is under way when the object goes ends as after close().
-TEST_P(tcp, a_listener_may_go_while_somebody_accepts) {
-  here([] {
-    for (int round = 0; round < 200; ++round) {
-      std::optional<net::listener> listener = net::listen_tcp("127.0.0.1:0");
-      const std::string where = listener->local_address().to_string();
-      std::atomic<bool> about_to = false;
-      test::crew crew;
-      crew.either(round, [&] {
-        std::error_code ec;
-        about_to = true;
-        const net::conn c = listener->accept(ec);
-        EXPECT_TRUE(c || ec == std::errc::operation_canceled) << ec.message();
-      });
-      test::await([&] { return about_to.load(); });
-      test::await_io_wait();
-      std::error_code refused;
-      const net::conn client = net::dial_tcp(where, refused);
-      for (int i = 0; i < round; ++i) test::relax();
-      listener.reset();
-    }
-  });
-}
-
-TEST_P(tcp, a_connection_may_go_while_somebody_fills_a_buffer) {
-  here([] {
-    for (int round = 0; round < 100; ++round) {
-      net::listener listener = net::listen_tcp("127.0.0.1:0");
-      net::conn client = net::dial_tcp(listener.local_address().to_string());
-      auto server = std::make_unique<net::conn>(listener.accept());
-      std::atomic<bool> about_to = false;
-      test::crew crew;
-      crew.either(round, [&, fills = server.get()] {
-        std::array<char, 64> buffer;
-        std::error_code ec;
-        about_to = true;
-        EXPECT_LT(fills->read_full(buffer, ec), buffer.size());
-        EXPECT_EQ(ec, std::errc::operation_canceled) << ec.message();
-      });
-      test::await([&] { return about_to.load(); });
-      test::await_io_wait();
-      client.write("a few");
-      for (int i = 0; i < round; ++i) test::relax();
-      server.reset();
-    }
-  });
-}
-
-TEST_P(tcp, a_write_deadline_holds_though_the_reader_keeps_up) {
-  here([] {
-    connected_pair pair = pair_of_conns();
-    test::crew crew;
-    crew.goroutine([&] {
-      std::vector<char> sink(1 << 20);
-      std::error_code ec;
-      while (pair.b.read(sink, ec) > 0) {
-      }
-    });
-    const std::vector<char> block(64 << 20);
-    std::error_code ec;
-    pair.a.set_write_deadline(clock::now() + 20ms);
-    const auto limit = clock::now() + 60s;
-    while (!ec && clock::now() < limit) pair.a.write(block, ec);
-    EXPECT_EQ(ec, std::errc::timed_out);
-    pair.a.close();
-  });
-}
-
-TEST(tcp_address, is_a_key_and_can_be_printed) {
-  std::unordered_set<net::address> seen;
-  for (const char* text : {"127.0.0.1:80", "127.0.0.1:81", "[::1]:80", "[::ffff:127.0.0.1]:80"}) seen.insert(net::address::parse(text));
-  EXPECT_EQ(seen.size(), 3u);
-  EXPECT_TRUE(seen.contains(net::address::parse("127.0.0.1:81")));
-  std::ostringstream out;
-  out << net::address::parse("[::1]:80");
-  EXPECT_EQ(out.str(), "[::1]:80");
-}
-
-TEST(tcp_address, is_made_of_a_sockaddr_storage_of_any_family) {
-  sockaddr_storage storage{};
-  const net::address a = net::address::parse("10.0.0.1:7");
-  std::memcpy(&storage, a.native(), a.native_size());
-  EXPECT_EQ(net::address::from_native(&storage, sizeof storage), a);
-}
-
 struct text_of_its_own {
   operator std::string_view() const { return "text"; }
 };
@@ -430,28 +305,6 @@ TEST_P(tcp, what_says_that_it_is_text_or_bytes_is_taken) {
     std::array<std::byte, 4> bytes;
     EXPECT_EQ(pair.b.read_full(bytes_of_its_own{bytes}), 4u);
   });
-}
-
-TEST(tcp_address, what_is_no_address_is_an_invalid_argument) {
-  for (const char* text : {"", "127.0.0.1", "::1:80", "[::1]", "[::1]80", "host:1:2", "127.0.0.1:65536", "localhost:99999",
-                           ":99999", "[]:80", "127.0.0.1:-1", "127.0.0.1: 80", "127.0.0.1:+80"}) {
-    EXPECT_EQ(error_of([&](std::error_code& ec) { net::listen_tcp(text, ec); }), std::errc::invalid_argument) << text;
-    EXPECT_EQ(error_of([&](std::error_code& ec) { net::dial_tcp(text, ec); }), std::errc::invalid_argument) << text;
-  }
-}
-
-TEST(tcp_address, addresses_are_compared_and_written_as_people_write_them) {
-  EXPECT_EQ(net::address::parse("127.0.0.1:80").to_string(), "127.0.0.1:80");
-  EXPECT_EQ(net::address::parse("[::1]:80").to_string(), "[::1]:80");
-  EXPECT_EQ(net::address::parse("[::ffff:10.0.0.1]:80").to_string(), "10.0.0.1:80");
-  EXPECT_EQ(net::address::parse("[::1]:80").host(), "::1");
-  EXPECT_EQ(net::address::parse("[::1]:80").port(), 80);
-  EXPECT_EQ(net::address::parse("1.2.3.4:5"), net::address::parse("1.2.3.4:5"));
-  EXPECT_LT(net::address::parse("1.2.3.4:5"), net::address::parse("1.2.3.4:6"));
-  EXPECT_LT(net::address::parse("1.2.3.4:5"), net::address::parse("2.0.0.0:1"));
-  EXPECT_EQ(net::address().to_string(), "");
-  EXPECT_THROW(net::address::parse("localhost:1"), std::system_error);
-  EXPECT_THROW(net::address::parse(std::string_view("127.0.0.1\0.example:80", 21)), std::system_error);
 }
 
 int option(const net::conn& c, int level, int name) {

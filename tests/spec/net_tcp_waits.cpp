@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -190,6 +192,74 @@ TEST_P(tcp_waits, accept_has_a_deadline_too) {
     test::crew crew;
     crew.goroutine([&] { net::dial_tcp(listener.local_address().to_string()); });
     EXPECT_TRUE(listener.accept());
+  });
+}
+
+// What is under way when the object goes ends as after close().
+TEST_P(tcp_waits, a_listener_may_go_while_somebody_accepts) {
+  here([] {
+    for (int round = 0; round < 200; ++round) {
+      std::optional<net::listener> listener = net::listen_tcp("127.0.0.1:0");
+      const std::string where = listener->local_address().to_string();
+      std::atomic<bool> about_to = false;
+      test::crew crew;
+      crew.either(round, [&] {
+        std::error_code ec;
+        about_to = true;
+        const net::conn c = listener->accept(ec);
+        EXPECT_TRUE(c || ec == std::errc::operation_canceled) << ec.message();
+      });
+      test::await([&] { return about_to.load(); });
+      test::await_io_wait();
+      std::error_code refused;
+      const net::conn client = net::dial_tcp(where, refused);
+      for (int i = 0; i < round; ++i) test::relax();
+      listener.reset();
+    }
+  });
+}
+
+TEST_P(tcp_waits, a_connection_may_go_while_somebody_fills_a_buffer) {
+  here([] {
+    for (int round = 0; round < 100; ++round) {
+      net::listener listener = net::listen_tcp("127.0.0.1:0");
+      net::conn client = net::dial_tcp(listener.local_address().to_string());
+      auto server = std::make_unique<net::conn>(listener.accept());
+      std::atomic<bool> about_to = false;
+      test::crew crew;
+      crew.either(round, [&, fills = server.get()] {
+        std::array<char, 64> buffer;
+        std::error_code ec;
+        about_to = true;
+        EXPECT_LT(fills->read_full(buffer, ec), buffer.size());
+        EXPECT_EQ(ec, std::errc::operation_canceled) << ec.message();
+      });
+      test::await([&] { return about_to.load(); });
+      test::await_io_wait();
+      client.write("a few");
+      for (int i = 0; i < round; ++i) test::relax();
+      server.reset();
+    }
+  });
+}
+
+TEST_P(tcp_waits, a_write_deadline_holds_though_the_reader_keeps_up) {
+  here([] {
+    connected_pair pair = pair_of_conns();
+    test::crew crew;
+    crew.goroutine([&] {
+      std::vector<char> sink(1 << 20);
+      std::error_code ec;
+      while (pair.b.read(sink, ec) > 0) {
+      }
+    });
+    const std::vector<char> block(64 << 20);
+    std::error_code ec;
+    pair.a.set_write_deadline(clock::now() + 20ms);
+    const auto limit = clock::now() + 60s;
+    while (!ec && clock::now() < limit) pair.a.write(block, ec);
+    EXPECT_EQ(ec, std::errc::timed_out);
+    pair.a.close();
   });
 }
 
