@@ -108,7 +108,8 @@ turn_waiter* pass_on(channel& c, const turn_waiter& w) noexcept {
   const std::uint32_t next = turn_after(w);
   std::uint32_t now = turn_of(w);
   base::delay();
-  if (turn.compare_exchange_strong(now, next, std::memory_order_release, std::memory_order_relaxed)) [[likely]] return nullptr;  // [chan.turn]
+  // [chan.turn]
+  if (turn.compare_exchange_strong(now, next, std::memory_order_release, std::memory_order_relaxed)) [[likely]] return nullptr;
   const sched::finishing_quietly section;
   c.lock.lock(section.m());
   bool others = false;

@@ -91,7 +91,7 @@ class fd {
   int family = 0;
   bool appends = false;        // a file whose writes all go to its end
   std::string unlink_path;     // removed by close()
-  // The other end, where it cannot change, as the system writes it: also once the connection is gone, when the system does not know any more.
+  // The other end, where it cannot change, as the system writes it: known also when the connection is gone, and the system does not know.
   std::array<std::byte, 28> peer{};
   std::uint8_t peer_size = 0;
 
