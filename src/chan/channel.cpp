@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <weft/go.h>
+
 #include "sched/finishing.h"
 #include "sched/lifecycle.h"
 

@@ -26,8 +26,6 @@
 #pragma once
 
 #include <weft/detail/chan_core.h>
-#include <weft/go.h>
-#include <weft/time.h>
 
 #include <atomic>
 #include <cstddef>

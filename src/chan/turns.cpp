@@ -1,5 +1,7 @@
 #include "chan/turns.h"
 
+#include <weft/go.h>
+
 #include "base/delay.h"
 #include "base/pause.h"
 #include "chan/channel.h"

@@ -57,6 +57,16 @@ int flags_of(std::ios::openmode mode) noexcept {
   return o;
 }
 
+// A call that says "interrupted" is made again.
+template <class Call>
+long uninterrupted(Call call) {
+  long n;
+  do {
+    n = call();
+  } while (n == -EINTR);
+  return n;
+}
+
 // An operation whose calls block the thread, if it is a regular file's. The region ends last: whoever has to wait for a P at its end,
 // or freezes there, has let go of the file.
 class file_operation {
@@ -70,11 +80,7 @@ class file_operation {
   long perform(Call call) {
     if (op_.error() != 0) return -op_.error();
     if (!region_) return op_.run(call);
-    long n;
-    do {
-      n = call(op_.file().number());
-    } while (n == -EINTR);
-    return n;
+    return uninterrupted([&] { return call(op_.file().number()); });
   }
 
  private:
@@ -90,7 +96,7 @@ std::size_t perform_until_done(std::size_t size, std::error_code& ec, Perform pe
   do {
     n = perform(done);
     if (n > 0) done += static_cast<std::size_t>(n);
-  } while ((n > 0 && done < size) || n == -EINTR);
+  } while (n > 0 && done < size);
   io::set(ec, n < 0 ? static_cast<int>(-n) : 0);
   return done;
 }
@@ -111,7 +117,8 @@ std::size_t perform_at(io::fd* fd, std::size_t size, std::error_code& ec, Call c
   const io::brief_use use(fd);
   if (use.error() == 0) region.emplace();
   return perform_until_done(size, ec, [&](std::size_t done) -> long {
-    return use.error() != 0 ? -use.error() : call(use.file().number(), done);
+    if (use.error() != 0) return -use.error();
+    return uninterrupted([&] { return call(use.file().number(), done); });
   });
 }
 

@@ -101,11 +101,9 @@ int connect_to(io::fd& fd, const address& to, std::int64_t deadline) {
 
 // With nobody listening on a port of the range that the kernel gives out, a socket may be connected to itself.
 bool is_self_connected(conn& c) {
-  try {
-    return c.local_address() == c.remote_address();
-  } catch (const std::system_error&) {
-    return false;  // gone already; whoever uses it will see
-  }
+  std::error_code gone;  // already; whoever uses it will see
+  const address local = c.local_address(gone);
+  return !gone && local == c.remote_address(gone);
 }
 
 attempt dial_once(const address& to, const dial_options& o, std::int64_t deadline, race* r, int lane) {

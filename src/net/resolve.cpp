@@ -83,9 +83,10 @@ bool may_be_service(std::string_view port) noexcept {
 bool ends_like_number(std::string_view host) noexcept {
   if (!host.empty() && host.back() == '.') host.remove_suffix(1);
   std::string_view last = host.substr(host.rfind('.') + 1);
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (last.starts_with("0x") || last.starts_with("0X")) return true;
-  return !last.empty() && std::all_of(last.begin(), last.end(), is_digit);
+  const bool is_hex = last.starts_with("0x") || last.starts_with("0X");
+  if (is_hex) last.remove_prefix(2);
+  const std::string_view digits = is_hex ? "0123456789abcdefABCDEF" : "0123456789";
+  return (is_hex || !last.empty()) && last.find_first_not_of(digits) == last.npos;
 }
 
 address of(std::string_view host, std::uint16_t port) {
