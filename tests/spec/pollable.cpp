@@ -119,6 +119,7 @@ TEST_P(pollable, close_has_nothing_to_do_with_the_next_owner_of_the_number) {
   here([] {
     for (int round = 0; round < 300; ++round) {
       std::atomic<weft::pollable*> current = nullptr;
+      std::atomic<bool> closed = false;
       test::crew crew;
       crew.either(round, [&] {
         auto first = std::make_unique<pipe_ends>();
@@ -135,10 +136,12 @@ TEST_P(pollable, close_has_nothing_to_do_with_the_next_owner_of_the_number) {
         });
         EXPECT_FALSE(error_of([&](std::error_code& ec) { again.wait_readable(ec); }));
         writes.join();
+        test::await([&] { return closed.load(); });  // the object outlives the call
       });
       test::await([&] { return current.load() != nullptr; });
       if (round % 2 == 0) test::await_io_wait();
       current.load()->close();
+      closed = true;
     }
   });
 }
