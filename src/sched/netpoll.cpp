@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <weft/detail/park.h>
 
@@ -17,6 +18,7 @@
 #include "sched/section.h"
 #include "sched/sysmon.h"
 #include "sched/thrift.h"
+#include "sched/timer_traffic.h"
 #include "sched/timers.h"
 #include "sched/tracing.h"
 
@@ -149,6 +151,8 @@ void watch_until_due(poll::events& found) noexcept {
   sched.polls.fetch_add(1, std::memory_order_relaxed);
 }
 
+constinit timer_traffic traffic;  // touched by the M that has announced itself in poll_until
+
 }  // namespace
 
 int watch_descriptor(int fd, poll::descriptor& d) {
@@ -226,13 +230,14 @@ waited wait_for_events(machine* m, poll::events& found) noexcept {
     return waited::called_away;
   }
   poller_is_back();
+  std::int64_t batch = traffic.batch_before(next_timer(), os::now_ns());
   bool nearly_due = false;
   while (found.ready.empty() && !sched.poller_recalled.exchange(false, std::memory_order_seq_cst)) {
     const std::int64_t when = next_timer();
     const std::int64_t now = os::now_ns();
     if (when == 0 ? !poll::any_waiter() : when <= now) break;
-    const std::int64_t lead = may_look(now) ? poll::usual_delay() : 0;
-    const std::int64_t until = when == 0 ? poll::no_deadline : when - lead;
+    const std::int64_t lead = batch == 0 && may_look(now) ? poll::usual_delay() : 0;
+    const std::int64_t until = when == 0 ? poll::no_deadline : std::max(when - lead, now + std::exchange(batch, 0));
     nearly_due = until <= now;
     if (nearly_due) break;
     sched.poll_until.store(until, std::memory_order_seq_cst);
