@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <weft/detail/errno.h>
+
 namespace weft {
 
 namespace detail {
@@ -63,9 +65,10 @@ struct no_completion {
 
 }  // namespace detail
 
+// The completion must not throw, as in std: std::terminate() if it does.
 template <class CompletionFunction = detail::no_completion>
 class barrier {
-  static_assert(std::is_nothrow_invocable_v<CompletionFunction&>, "as for std::barrier: the completion must not throw");
+  static_assert(std::is_invocable_v<CompletionFunction&>, "the completion is called without arguments");
 
  public:
   class arrival_token {
@@ -92,8 +95,7 @@ class barrier {
   [[nodiscard]] arrival_token arrive(std::ptrdiff_t update = 1) {
     const auto a = core_.arrive(update);
     if (a.last) {
-      completion_();
-      core_.complete();
+      complete();
     }
     return arrival_token(a.phase);
   }
@@ -102,8 +104,7 @@ class barrier {
   void arrive_and_wait() {
     const auto a = core_.arrive(1);
     if (a.last) {
-      completion_();
-      core_.complete();
+      complete();
     } else {
       core_.wait(a.phase);
     }
@@ -114,6 +115,11 @@ class barrier {
   }
 
  private:
+  void complete() noexcept {
+    completion_();
+    core_.complete();
+  }
+
   mutable detail::barrier_core core_;
   [[no_unique_address]] CompletionFunction completion_;
 };

@@ -83,7 +83,8 @@ class chan {
 
   // Unbuffered (capacity 0): a send waits for its receive. Buffered: a send waits only while the buffer is full.
   // std::length_error for a capacity that no memory could hold.
-  explicit chan(std::size_t capacity = 0) : core_(detail::make_channel_of<T>(capacity)) {
+  chan() : chan(std::size_t{0}) {}
+  explicit chan(std::size_t capacity) : core_(detail::make_channel_of<T>(capacity)) {
     // Here and not above, so that a type can have members that are channels of itself.
     static_assert(detail::channel_element<T>, "an element of a channel is an object that can be moved without throwing");
   }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -20,6 +21,8 @@ namespace detail {
 
 struct waiter;
 
+[[noreturn]] void throw_wait_without_lock();
+
 // A lock and a predicate, of whatever type.
 struct lock_ref {
   void* lock;
@@ -27,10 +30,14 @@ struct lock_ref {
   void (*lock_it)(void*);
 
   template <class Lock>
-  explicit lock_ref(Lock& l) noexcept
+  explicit lock_ref(Lock& l)
       : lock(std::addressof(l)),
         unlock_it([](void* p) { static_cast<Lock*>(p)->unlock(); }),
-        lock_it([](void* p) { static_cast<Lock*>(p)->lock(); }) {}
+        lock_it([](void* p) { static_cast<Lock*>(p)->lock(); }) {
+    if constexpr (requires { { l.owns_lock() } -> std::same_as<bool>; }) {
+      if (!l.owns_lock()) throw_wait_without_lock();
+    }
+  }
 };
 
 struct predicate_ref {
@@ -46,7 +53,7 @@ struct predicate_ref {
 
 }  // namespace detail
 
-// notify_one() wakes the longest waiter. It may be destroyed once every waiter was notified, even if some have not yet
+// To wait with a std::unique_lock that has not locked is a std::logic_error. notify_one() wakes the longest waiter. It may be destroyed once every waiter was notified, even if some have not yet
 // left wait().
 //
 //   word_   waiting (the queue is not empty), guard (src/sync/guard.h)
@@ -144,6 +151,7 @@ class condition_variable {
                  std::int64_t deadline_ns);
 
   void link(cond_waiter& self) noexcept;
+  void unlock(detail::lock_ref lock, cond_waiter& self);
   void unlink(cond_waiter& self) noexcept;
   bool withdraw(cond_waiter& self) noexcept;
   bool sleep(cond_waiter& self, std::int64_t deadline_ns) noexcept;

@@ -52,7 +52,8 @@ class context_ref {
   context_node* node_ = nullptr;
 };
 
-// A key and its value, type-erased. Keys are equal if their types and their values are.
+// A key and its value, type-erased. Keys are equal if their types and their values are; a type without members, as in Go's
+// `type key struct{}`, has one value and needs no ==.
 class context_value {
  public:
   virtual ~context_value() = default;
@@ -66,7 +67,12 @@ class keyed_value final : public context_value {
   template <class Key, class Value>
   keyed_value(Key&& k, Value&& v) : key_(std::forward<Key>(k)), value_(std::forward<Value>(v)) {}
   bool has_key(const std::type_info& type, const void* key) const override {
-    return type == typeid(K) && *static_cast<const K*>(key) == key_;
+    if (type != typeid(K)) return false;
+    if constexpr (std::is_empty_v<K> && !std::equality_comparable<K>) {
+      return true;
+    } else {
+      return *static_cast<const K*>(key) == key_;
+    }
   }
   const void* value(const std::type_info& type) const override { return type == typeid(V) ? &value_ : nullptr; }
 

@@ -57,8 +57,6 @@ struct future_state {
 template <class R, class F>
 class future_call {
  public:
-  static constexpr bool joined = true;
-
   template <class G>
   future_call(future_state<R>* s, G&& f) : state_(s), function_(std::forward<G>(f)) {}
   future_call(future_call&& other) noexcept(std::is_nothrow_move_constructible_v<F>)
@@ -95,6 +93,9 @@ class future_call {
   future_state<R>* state_;
   [[no_unique_address]] F function_;
 };
+
+template <class R, class F>
+inline constexpr bool begins_with_joiner<future_call<R, F>> = true;
 
 }  // namespace detail
 

@@ -47,7 +47,9 @@ inline constexpr bool is_default_case = false;
 // and may have
 //   bind_again(slot, plan, index)   instead of bind(), if it will be used again
 //   give_back()                     after the wait, if it has not won
-template <class T, class F>
+//
+// TakesNothing: the handler has no use for the value.
+template <class T, class F, bool TakesNothing = false>
 class recv_case {
  public:
   using select_case_tag = void;
@@ -63,7 +65,7 @@ class recv_case {
   }
 
   void run(bool delivered) {
-    if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
+    if constexpr (!TakesNothing && std::is_invocable_v<F&, std::optional<T>>) {
       if constexpr (is_bits<T>) {
         std::invoke(handler_, delivered ? std::optional<T>(std::in_place, std::move(value_.value)) : std::nullopt);
       } else if constexpr (requires { handler_(take()); }) {
@@ -79,11 +81,11 @@ class recv_case {
 
   template <class Self>
   static auto own(Self&& self) {
-    return recv_case<T, std::decay_t<F>>(self.channel_.share(), std::forward<Self>(self).handler_);
+    return recv_case<T, std::decay_t<F>, TakesNothing>(self.channel_.share(), std::forward<Self>(self).handler_);
   }
 
  private:
-  template <class, class>
+  template <class, class, bool>
   friend class recv_case;
 
   // Not inlined: compilers would see that there may be none, and warn of a handler that does not ask.
@@ -98,7 +100,7 @@ class recv_case {
   std::conditional_t<is_bits<T>, raw_element<T>, std::optional<T>> value_;
 };
 
-// A send of bits: they are copied, and so always there.
+// A send of bits that can be copied: they are always there.
 template <class T, class F>
 class bits_send_case {
  public:
@@ -332,13 +334,6 @@ class default_case {
 template <class F>
 inline constexpr bool is_default_case<default_case<F>> = true;
 
-// A handler that has no use for the value.
-template <class F>
-struct without_value {
-  F handler;
-  void operator()() { std::invoke(handler); }
-};
-
 // The channel behind a handle: borrowed from an lvalue, taken from an rvalue.
 template <class Handle>
 decltype(auto) channel_behind(Handle&& h) noexcept {
@@ -394,12 +389,13 @@ template <detail::recv_handle Channel, class F = detail::no_handler>
 // A send. An lvalue is copied. An rvalue is moved from; if the case does not win, it has its value back when a handler is
 // called and after the select (but not from a case that was kept in a variable, or given to a selector). A case that is kept
 // sends its value again if that can be copied, and is ready only once if not. channel_error if the case is chosen and the
-// channel is closed. The last argument is not for callers.
+// channel is closed. One object can be moved into one case only: what is to go to whichever of two channels can take it is
+// given to both as an lvalue, or by a pointer. The last argument is not for callers.
 template <detail::send_handle Channel, class U = detail::element_of<Channel>, class F = detail::no_handler>
   requires(std::is_constructible_v<detail::element_of<Channel>, U> && std::is_invocable_v<F&>)
 [[nodiscard]] auto on_send(Channel&& ch, U&& value, F&& f = {}, [[maybe_unused]] detail::full_expression&& expression = {}) {
   using T = detail::element_of<Channel>;
-  if constexpr (detail::is_bits<T>) {
+  if constexpr (detail::is_bits<T> && std::is_copy_constructible_v<T>) {
     return detail::bits_send_case<T, F>(detail::channel_behind(std::forward<Channel>(ch)), std::forward<U>(value),
                                         std::forward<F>(f));
   } else if constexpr (std::same_as<U, T>) {
@@ -411,11 +407,17 @@ template <detail::send_handle Channel, class U = detail::element_of<Channel>, cl
   }
 }
 
-// Nothing else was ready for this long. With 0 (or less) it runs if nothing else is ready at once.
+// Nothing else was ready for this long. With 0 (or less) it runs if nothing else is ready at once; a bare 0 will do.
 template <class Rep, class Period, class F = detail::no_handler>
   requires std::is_invocable_v<F&>
 [[nodiscard]] auto on_timeout(const std::chrono::duration<Rep, Period>& d, F&& f = {}) {
   return detail::timeout_case<F>(detail::to_ns(d), std::forward<F>(f));
+}
+
+template <class F = detail::no_handler>
+  requires std::is_invocable_v<F&>
+[[nodiscard]] auto on_timeout(std::nullptr_t /* what only a literal 0 is, too */, F&& f = {}) {
+  return on_timeout(std::chrono::seconds(0), std::forward<F>(f));
 }
 
 // A stop has been requested.
@@ -431,7 +433,8 @@ template <class Context, class F = detail::no_handler>
     { c.done() } -> detail::recv_handle;
   })
 [[nodiscard]] auto on_done(const Context& context, F&& f = {}) {
-  return on_recv(context.done(), detail::without_value<F>{std::forward<F>(f)});
+  using T = detail::element_of<decltype(context.done())>;
+  return detail::recv_case<T, F, true>(detail::channel_behind(context.done()), std::forward<F>(f));
 }
 
 // Nothing else is ready.

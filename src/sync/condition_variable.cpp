@@ -17,6 +17,7 @@
 #include <weft/condition_variable.h>
 
 #include <memory>
+#include <stdexcept>
 #include <stop_token>
 
 #include "base/delay.h"
@@ -28,6 +29,8 @@
 namespace weft {
 
 using detail::wait_queue;
+
+void detail::throw_wait_without_lock() { throw std::logic_error("weft::condition_variable: a wait without the lock"); }
 
 struct condition_variable::cond_waiter : detail::waiter {
   static constexpr std::uint32_t idle = 0, linked = 1, notified = 2, withdrawn = 3, stop = 4;
@@ -82,10 +85,20 @@ bool condition_variable::sleep(cond_waiter& self, std::int64_t deadline_ns) noex
   return true;
 }
 
+// A user's lock may throw. Then nobody waits any more.
+void condition_variable::unlock(detail::lock_ref lock, cond_waiter& self) {
+  try {
+    lock.unlock_it(lock.lock);
+  } catch (...) {
+    if (!withdraw(self)) self.parker.park(detail::wait_reason::cond_wait);
+    throw;
+  }
+}
+
 bool condition_variable::wait_until_ns(detail::lock_ref lock, std::int64_t deadline_ns) {
   cond_waiter self;
   link(self);
-  lock.unlock_it(lock.lock);
+  unlock(lock, self);
   const bool in_time = sleep(self, deadline_ns);
   lock.lock_it(lock.lock);
   return in_time;
@@ -142,7 +155,7 @@ bool condition_variable::wait_stop(detail::lock_ref lock, const std::stop_token&
     link(self);
     // The callback may have come, and found nobody to wake, just before link().
     if (stop.stop_requested() && withdraw(self)) break;
-    lock.unlock_it(lock.lock);
+    unlock(lock, self);
     const bool in_time = sleep(self, deadline_ns);
     lock.lock_it(lock.lock);
     if (!in_time) break;

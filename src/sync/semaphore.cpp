@@ -55,9 +55,10 @@ bool semaphore_core::acquire_slow(std::int64_t deadline_ns) noexcept {
   return true;
 }
 
-// Somebody waited a moment ago.
+// Somebody waited a moment ago. The count is zero while somebody does: then it is known before a permit is handed out whether they
+// are too many.
 void semaphore_core::release_slow(std::ptrdiff_t n, std::ptrdiff_t max) {
-  if (n < 0) misused();
+  if (n < 0 || n > max) misused();
   bool too_many = false;
   {
     const sched::finishing section;

@@ -106,6 +106,17 @@ TEST_P(barrier, who_drops_out_is_not_expected_any_more) {
   });
 }
 
+TEST_P(barrier, a_completion_need_not_say_that_it_does_not_throw) {
+  here([] {
+    int completed = 0;
+    weft::barrier b(1, [&] { ++completed; });
+    weft::barrier<std::function<void()>> c(1, [&] { ++completed; });
+    b.arrive_and_wait();
+    c.arrive_and_wait();
+    EXPECT_EQ(completed, 2);
+  });
+}
+
 TEST_P(barrier, too_many_arrivals_are_a_logic_error) {
   here([] {
     weft::barrier b(2);

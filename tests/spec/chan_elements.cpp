@@ -491,6 +491,20 @@ TEST(chan_handle, zero_is_a_capacity_and_nullptr_is_nil) {
                 std::is_nothrow_copy_constructible_v<weft::chan<int>>);
 }
 
+struct with_a_channel {
+  weft::chan<int> channel;
+  int number = 0;
+};
+
+weft::chan<int> nothing_but_braces() { return {}; }
+
+TEST(chan_handle, is_made_where_nothing_is_said) {
+  const with_a_channel both{};
+  EXPECT_TRUE(both.channel);
+  EXPECT_EQ(both.channel.capacity(), 0u);
+  EXPECT_TRUE(nothing_but_braces());
+}
+
 TEST(chan_handle, copies_refer_to_the_same_channel) {
   const weft::chan<int> a(1);
   const weft::chan<int> b = a;

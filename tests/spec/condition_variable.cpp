@@ -52,6 +52,38 @@ TEST_P(condition_variable, wait_unlocks_while_it_waits_and_locks_again) {
   });
 }
 
+TEST_P(condition_variable, a_wait_without_the_lock_is_a_logic_error_and_nothing_else) {
+  here([] {
+    weft::mutex m;
+    auto cv = std::make_unique<weft::condition_variable>();
+    lock l(m, std::defer_lock);
+    EXPECT_THROW(cv->wait(l), std::logic_error);
+    EXPECT_THROW(cv->wait_for(l, 1s), std::logic_error);
+    EXPECT_THROW(cv->wait(l, std::stop_token(), [] { return false; }), std::logic_error);
+    cv->notify_all();
+    l.lock();
+    EXPECT_EQ(cv->wait_for(l, 1ms), std::cv_status::timeout);
+    cv.reset();
+  });
+}
+
+struct lock_that_fails {
+  void lock() {}
+  void unlock() { throw std::runtime_error("stuck"); }
+};
+
+TEST_P(condition_variable, nobody_waits_whose_lock_could_not_be_unlocked) {
+  here([] {
+    auto cv = std::make_unique<weft::condition_variable>();
+    lock_that_fails l;
+    std::stop_source stop;
+    EXPECT_THROW(cv->wait(l), std::runtime_error);
+    EXPECT_THROW(cv->wait(l, stop.get_token(), [] { return false; }), std::runtime_error);
+    cv->notify_all();
+    cv.reset();
+  });
+}
+
 TEST_P(condition_variable, a_notification_is_for_those_that_wait_and_is_not_remembered) {
   here([] {
     weft::mutex m;

@@ -196,6 +196,17 @@ struct my_key {
   friend bool operator==(my_key, my_key) = default;
 };
 
+struct who {};
+struct whither {};
+
+TEST(a_context_value, may_have_a_type_without_members_as_its_key) {
+  const auto c = weft::with_value(weft::with_value(weft::background(), who{}, std::string("me")), whither{}, std::string("home"));
+  ASSERT_NE(c.value<std::string>(who{}), nullptr);
+  EXPECT_EQ(*c.value<std::string>(who{}), "me");
+  EXPECT_EQ(*c.value<std::string>(whither{}), "home");
+  EXPECT_EQ(weft::background().value<std::string>(who{}), nullptr);
+}
+
 TEST(two_who_cancel_parts_of_one_tree, both_find_their_part_cancelled_when_they_return) {
   for (int round = 0; round < 300; ++round) {
     const auto [root, cancel_root] = weft::with_cancel(weft::background());

@@ -359,6 +359,24 @@ TEST_P(select_anywhere, on_done_receives_from_whatever_done_returns) {
   });
 }
 
+TEST_P(select_anywhere, takes_a_bare_zero_for_no_time_at_all) {
+  here([] {
+    weft::chan<int> ch;
+    int handled = 0;
+    EXPECT_EQ(weft::select(weft::on_recv(ch), weft::on_timeout(0, [&] { ++handled; })), 1u);
+    EXPECT_EQ(weft::select(weft::on_timeout(0), weft::on_recv(ch)), 0u);
+    EXPECT_EQ(handled, 1);
+  });
+}
+
+// 105 years: as nanoseconds they fit, as nanoseconds times three they do not.
+TEST_P(select_anywhere, a_very_long_time_is_not_over_at_once) {
+  here([] {
+    const std::chrono::duration<std::int64_t, std::ratio<1, 3>> long_time(10'000'000'000);
+    EXPECT_EQ(weft::select(weft::on_timeout(long_time), weft::on_timeout(std::chrono::milliseconds(1))), 1u);
+  });
+}
+
 // ---- handlers ----
 
 TEST_P(select_anywhere, runs_the_handler_of_the_winner_and_no_other) {
@@ -462,6 +480,30 @@ TEST_P(select_anywhere, a_send_that_is_kept_and_cannot_be_copied_is_ready_once) 
     weft::go([=] { weft::select(weft::on_recv(full, [=](auto v) { ch.send(std::move(*v)); })); });
     EXPECT_EQ(weft::select(loses), 0u);
     EXPECT_EQ(**ch.recv(), 5);
+  });
+}
+
+struct ticket {
+  explicit ticket(int n) : number(n) {}
+  ticket(ticket&&) = default;
+  ticket& operator=(ticket&&) = default;
+  int number;
+};
+static_assert(std::is_trivially_copyable_v<ticket> && !std::is_copy_constructible_v<ticket>);
+
+TEST_P(select_anywhere, a_value_of_bits_may_be_move_only) {
+  here([] {
+    weft::chan<ticket> ch(3);
+    auto kept = weft::on_send(ch, ticket(1));
+    EXPECT_EQ(weft::select(kept), 0u);
+    EXPECT_EQ(weft::select(kept, weft::on_default()), 1u);
+    weft::selector s;
+    s.add(weft::on_send(ch, ticket(2)));
+    EXPECT_EQ(s.wait(), 0u);
+    s.add(weft::on_default());
+    EXPECT_EQ(s.wait(), 1u);
+    EXPECT_EQ(weft::select(weft::on_send(ch, ticket(3))), 0u);
+    for (int i = 1; i <= 3; ++i) EXPECT_EQ(ch.recv()->number, i);
   });
 }
 

@@ -71,6 +71,21 @@ TEST_P(selector_anywhere, keeps_its_channels_handlers_and_values) {
   });
 }
 
+TEST_P(selector_anywhere, keeps_the_handler_of_a_context) {
+  here([] {
+    auto [context, cancel] = weft::with_cancel(weft::background());
+    const auto heard = std::make_shared<std::string>();
+    weft::selector s;
+    {
+      const auto handler = [heard, text = std::string(60, 'h')] { *heard = text; };
+      s.add(weft::on_done(context, handler));
+    }
+    cancel();
+    EXPECT_EQ(s.wait(), 0u);
+    EXPECT_EQ(*heard, std::string(60, 'h'));
+  });
+}
+
 TEST_P(selector_anywhere, sends_a_move_only_value_once) {
   here([] {
     weft::chan<std::unique_ptr<int>> ch(2);

@@ -211,6 +211,27 @@ TEST_P(semaphore, a_release_beyond_max_is_a_logic_error) {
   });
 }
 
+TEST_P(semaphore, a_release_beyond_max_wakes_nobody) {
+  here([] {
+    weft::counting_semaphore<2> s(0);
+    std::atomic<int> acquired = 0;
+    const auto parks = test::parks();
+    test::crew crew;
+    crew.goroutine([&] {
+      s.acquire();
+      ++acquired;
+    });
+    test::await_parks(parks + 1);
+    EXPECT_THROW(s.release(3), std::logic_error);
+    EXPECT_FALSE(s.try_acquire());
+    EXPECT_EQ(acquired, 0);
+    s.release(2);
+    crew.wait();
+    EXPECT_TRUE(s.try_acquire());
+    EXPECT_FALSE(s.try_acquire());
+  });
+}
+
 TEST_P(semaphore, may_be_destroyed_once_acquire_has_returned) {
   here([] {
     const int rounds = static_cast<int>(test::scaled(2000, 500, 300));

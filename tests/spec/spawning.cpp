@@ -89,6 +89,32 @@ TEST(go, runs_a_std_function_and_a_bound_function) {
   });
 }
 
+struct has_a_member_named_joined {
+  bool joined = false;
+  std::atomic<int>* ran;
+  void operator()() { ++*ran; }
+};
+struct says_it_is_joined {
+  static constexpr bool joined = true;
+  std::atomic<int>* ran;
+  void operator()() { ++*ran; }
+};
+struct asks_whether_it_is_joined {
+  static bool joined() { return true; }
+  std::atomic<int>* ran;
+  void operator()() { ++*ran; }
+};
+
+TEST(go, makes_nothing_of_the_names_in_a_function_object) {
+  weft::run([] {
+    std::atomic<int> ran = 0;
+    weft::go(has_a_member_named_joined{false, &ran});
+    weft::go(says_it_is_joined{&ran});
+    weft::go(asks_whether_it_is_joined{&ran});
+    test::await([&] { return ran == 3; });
+  });
+}
+
 TEST(go, ignores_what_the_function_returns) {
   run_and_await([](std::atomic<int>& done) {
     weft::go([&done] {

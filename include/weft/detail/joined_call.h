@@ -49,8 +49,6 @@ class joined_count : public countdown {
 template <class Owner, class F>
 class joined_call {
  public:
-  static constexpr bool joined = true;
-
   template <class G>
   joined_call(Owner* owner, G&& f) : owner_(owner), function_(std::forward<G>(f)) {}
   joined_call(joined_call&& other) noexcept(std::is_nothrow_move_constructible_v<F>)
@@ -77,5 +75,8 @@ class joined_call {
     F function_;
   };
 };
+
+template <class Owner, class F>
+inline constexpr bool begins_with_joiner<joined_call<Owner, F>> = true;
 
 }  // namespace weft::detail

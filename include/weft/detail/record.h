@@ -12,6 +12,7 @@
 #include <utility>
 #include <functional>
 
+#include <weft/detail/errno.h>
 #include <weft/detail/wait_reason.h>
 
 namespace weft {
@@ -76,11 +77,13 @@ struct bound_call {
   void operator()() { std::apply([this](Args&... a) { std::invoke(std::move(function), std::move(a)...); }, arguments); }
 };
 
-// A function object that begins with the address of who waits for its end says so: `static constexpr bool joined = true`.
+// Whether a function object begins with the address of who waits for its end: ours that do specialize it.
+template <class F>
+inline constexpr bool begins_with_joiner = false;
 template <class Call>
 inline constexpr bool is_joined = false;
 template <class F>
-requires F::joined inline constexpr bool is_joined<bound_call<F>> = true;
+inline constexpr bool is_joined<bound_call<F>> = begins_with_joiner<F>;
 
 template <class Call>
 inline constexpr bool fits_inline = sizeof(Call) <= sizeof(record::payload) && alignof(Call) <= 32;

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <ratio>
 #include <type_traits>
+
+#include <weft/detail/errno.h>
 
 namespace weft::detail {
 
@@ -20,10 +23,10 @@ std::int64_t to_ns(const std::chrono::duration<Rep, Period>& d) {
     if (__builtin_mul_overflow(d.count(), in_ns::num, &n)) return d.count() > 0 ? no_deadline : 0;
     return n > 0 ? n : 0;
   }
-  using ns = std::chrono::duration<long double, std::nano>;
-  if (ns(d).count() >= static_cast<long double>(no_deadline)) return no_deadline;
-  if (ns(d).count() <= 0) return 0;
-  return std::chrono::ceil<std::chrono::nanoseconds>(d).count();
+  // In integers the way there might not fit, though the result does.
+  const long double n = std::ceil(std::chrono::duration<long double, std::nano>(d).count());
+  if (n >= static_cast<long double>(no_deadline)) return no_deadline;
+  return n > 0 ? static_cast<std::int64_t>(n) : 0;
 }
 
 inline std::int64_t steady_now_ns() {
