@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <weft/detail/errno.h>
+
 namespace weft {
 
 namespace detail {

@@ -6,6 +6,8 @@
 #include <functional>
 #include <utility>
 
+#include <weft/detail/errno.h>
+
 namespace weft {
 
 namespace detail {

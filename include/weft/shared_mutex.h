@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+
+#include <weft/detail/errno.h>
 #include <shared_mutex>  // std::shared_lock, for those who use this
 
 namespace weft {

@@ -119,6 +119,24 @@ const test::scenario inside_a_call_into_libc("inside_a_call_into_libc", [] {
   });
 });
 
+// It touches a byte here and there of a frame that is larger than the stack and all that lies between it and the next one.
+[[gnu::noinline]] int work_in_a_large_frame(int at) {
+  volatile char room[1024 * kib];
+  room[at] = 1;
+  return room[at];
+}
+
+const test::scenario in_a_frame_larger_than_the_stack("in_a_frame_larger_than_the_stack", [] {
+  weft::run([] {
+    weft::go({.name = "wide"}, [] {
+      std::printf("%llu\n", static_cast<unsigned long long>(weft::goroutine_id()));
+      std::fflush(stdout);
+      std::printf("%d\n", work_in_a_large_frame(1000));
+    });
+    test::park_for_ever();
+  });
+});
+
 int lines_with_an_address(const std::string& text) {
   static const std::regex address("0x[0-9a-f]{4,}");
   int lines = 0;
@@ -146,9 +164,8 @@ class stack_overflow : public testing::TestWithParam<const char*> {
     const std::string id = end.out.substr(0, end.out.find('\n'));
     ASSERT_FALSE(id.empty()) << end;
 
-    const std::string who = name.empty() ? "goroutine " + id : "goroutine " + id + " [" + name + "]";
-    const std::regex headline("goroutine " + id + (name.empty() ? "( \\[[^\\]]*\\])?" : " \\[" + name + "\\]") +
-                              ": stack overflow");
+    const std::string who = "goroutine " + id + " [running]" + (name.empty() ? "" : " \"" + name + "\"");
+    const std::regex headline(std::regex_replace(who, std::regex("[\\[\\]]"), "\\$&") + ": stack overflow");
     std::smatch found;
     ASSERT_TRUE(std::regex_search(end.err, found, headline)) << "no report of " << who << "\n" << end;
 
@@ -190,6 +207,8 @@ TEST_P(stack_overflow, beside_many_parked_goroutines_is_reported) {
 }
 
 TEST_P(stack_overflow, inside_libc_is_reported) { expect_report(inside_a_call_into_libc, "caller", 64 * kib); }
+
+TEST_P(stack_overflow, in_one_large_frame_is_reported) { expect_report(in_a_frame_larger_than_the_stack, "wide", 256 * kib); }
 
 class no_stack_overflow : public testing::Test {
  protected:

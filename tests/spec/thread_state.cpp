@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -42,6 +44,19 @@ void in_many_goroutines(Body body) {
         },
         {.procs = procs});
   }
+}
+
+// All in one function, as programs are: the C library tells compilers that errno's address stays the same there.
+TEST(errno_of_a_goroutine, is_found_in_optimized_code_that_parks) {
+  in_many_goroutines([](int) {
+    for (int step = 0; step < steps / 4; ++step) {
+      errno = 0;
+      [[maybe_unused]] volatile long most = std::strtol("999999999999999999999999", nullptr, 10);
+      ASSERT_EQ(errno, ERANGE);
+      weft::sleep_for(std::chrono::microseconds(step % 8));
+      ASSERT_EQ(errno, ERANGE);
+    }
+  });
 }
 
 TEST(errno_of_a_goroutine, survives_yields) {

@@ -6,6 +6,7 @@
 //   objects  all others: moved by element_ops, never under the lock. Who holds the lock only says which place is whose.
 #pragma once
 
+#include <weft/detail/errno.h>
 #include <weft/detail/park.h>
 
 #include <atomic>

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <limits>
 
+#include <weft/detail/errno.h>
 #include <weft/detail/park.h>
 
 namespace weft::detail {

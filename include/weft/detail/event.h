@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include <weft/detail/errno.h>
+
 namespace weft::detail {
 
 class event {
