@@ -12,6 +12,7 @@ namespace weft::base {
 namespace {
 
 constinit std::atomic<void (*)() noexcept> before_abort{nullptr};
+constinit std::atomic<pid_t> announced_by{0};
 
 }  // namespace
 
@@ -76,7 +77,18 @@ void text::print() noexcept {
   size_ = 0;
 }
 
+void announce_end() noexcept {
+  pid_t nobody = 0;
+  announced_by.compare_exchange_strong(nobody, ::gettid(), std::memory_order_relaxed);
+}
+
+bool end_is_announced_elsewhere() noexcept {
+  const pid_t who = announced_by.load(std::memory_order_relaxed);
+  return who != 0 && who != ::gettid();
+}
+
 void fatal(std::string_view message) noexcept {
+  announce_end();
   text t;
   t << "fatal error: " << message << "\n";
   t.print();

@@ -34,6 +34,12 @@ class text {
   std::size_t size_ = 0;
 };
 
+// This thread, or one that acts for it, is about to end the program, with a report that takes a while. Only the first one counts.
+// Nobody else should be faster, with another exit code: see await_the_end() in sched/last_words.h.
+void announce_end() noexcept;
+// Somebody has; but this thread goes on, for it is the one.
+bool end_is_announced_elsewhere() noexcept;
+
 // Prints "fatal error: <message>", has the goroutines listed if that is possible where this is called, and aborts.
 [[noreturn]] void fatal(std::string_view message) noexcept;
 

@@ -63,6 +63,7 @@ void flush_stdout() noexcept {
 }
 
 [[noreturn]] void end_with_report(const char* first_line) {
+  base::announce_end();
   flush_stdout();
   base::text t;
   (t << first_line << "\n\n").print();
@@ -116,14 +117,6 @@ bool is_quit_free() noexcept {
   return action.sa_handler == SIG_DFL || (action.sa_handler == SIG_IGN && ignored_from_the_start);
 }
 
-// In a program that owns its main(), this may be the thread that sleeps there, whose call the signal has cut short: it would return from
-// main() before the dump is written. Not for ever: it may hold what the dump needs.
-void hold_main_thread() noexcept {
-  if (gmp::current_machine() != nullptr || is_service_thread(::gettid())) return;
-  const std::int64_t until = os::now_ns() + same_quit_ns;
-  for (std::int64_t left = same_quit_ns; left > 0; left = until - os::now_ns()) os::sleep_thread_ns(left);
-}
-
 void on_quit(int signal) noexcept {
   const int saved = errno;
   std::int64_t first = 0;
@@ -136,9 +129,14 @@ void on_quit(int signal) noexcept {
   if (is_first) {
     requested.quit.store(true, std::memory_order_release);  // [last_words.request]
     wake_factory();
-    hold_main_thread();
   }
   errno = saved;
+}
+
+// Also if a SIGQUIT is not attended to yet: it may have cut short the very call in which main() slept.
+bool end_is_near() noexcept {
+  if (!base::end_is_announced_elsewhere() && !requested.quit.load(std::memory_order_acquire)) return false;
+  return !handler_in_forked_child();
 }
 
 // ---- deadlock ------------------------------------------------------------------------------------------------------
@@ -264,13 +262,19 @@ void list_goroutines_before_the_end(const void* signal_context) noexcept {
   }
 }
 
+void await_the_end() noexcept {
+  const std::int64_t until = os::now_ns() + 2 * patience_ns;
+  while (end_is_near() && os::now_ns() < until) os::sleep_thread_ns(1'000'000);
+}
+
 void prepare_last_words() noexcept {
   base::set_before_abort([]() noexcept { list_goroutines_before_the_end(); });
+  std::atexit(&await_the_end);
 }
 
 void attend_last_words() {
   attend_list();
-  if (requested.quit.exchange(false, std::memory_order_acquire)) end_with_report("SIGQUIT: quit");  // [last_words.request]
+  if (requested.quit.load(std::memory_order_acquire)) end_with_report("SIGQUIT: quit");  // [last_words.request]
   if (requested.deadlock_check.exchange(false, std::memory_order_acquire)) check_for_deadlock();
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "base/fatal.h"
 #include "sched/scheduler.h"
 
 namespace weft::sched {
@@ -15,8 +16,16 @@ namespace weft::sched {
 // it dies inside the runtime, whose state may be what is broken, or if the runtime does not answer within seconds. From a
 // signal handler: with the handler's third argument.
 void list_goroutines_before_the_end(const void* signal_context = nullptr) noexcept;
-// Once: base::fatal() does that from now on.
+// Once: base::fatal() does that from now on, and exit() awaits the end.
 void prepare_last_words() noexcept;
+// If another thread is about to end the program, with a report, waits until it has; not for ever. For who is about to end it without
+// one: as in Go, main does not return while a goroutine panics.
+void await_the_end() noexcept;
+// "goroutine 18 [running] "name"", as in the list, at the beginning of a report.
+inline void name_dying(base::text& t, const goroutine& g) noexcept {
+  t << "goroutine " << g.id << " [running]";
+  if (const std::string_view name = g.name(); !name.empty()) (t << " ").quote(name);
+}
 
 // Once. SIGQUIT is left alone if the program has a handler of its own for it, or has begun to ignore it.
 void install_quit_handler() noexcept;

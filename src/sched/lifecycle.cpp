@@ -97,6 +97,7 @@ void bring_up(const options& o) {
     sched.max_threads = o.max_threads;
   }
   following = choice.follow;
+  sched.coarse_now.store(os::now_ns(), std::memory_order_relaxed);  // who parks before sysmon's first round does it now
   start_world(choice.procs);
   sched.life.store(phase::running, std::memory_order_release);
   allow_handing_on();
@@ -247,6 +248,7 @@ void run_main(const options& o, void (*body)(void*), void* argument) {
   std::int32_t starting = run_thread_starting;
   sched::sched.run_thread.compare_exchange_strong(starting, ::gettid(), std::memory_order_acq_rel, std::memory_order_relaxed);
   serve_main(frame.home, frame.ended_here);
+  await_the_end();
   {
     std::lock_guard guard(lifecycle_lock);
     freeze();
@@ -269,6 +271,7 @@ void start(options o) {
 void shutdown() {
   using namespace weft::sched;
   if (current_machine() != nullptr) throw std::logic_error("weft::shutdown: called from a goroutine");
+  await_the_end();
   std::lock_guard guard(lifecycle_lock);
   if (run_active) throw std::logic_error("weft::shutdown: run() is under way");
   if (sched::sched.life.load(std::memory_order_relaxed) == phase::running) freeze();

@@ -32,10 +32,10 @@ std::size_t signal_stack_bytes() noexcept {
 }
 
 [[noreturn]] void report(const goroutine* g, const void* context) noexcept {
+  base::announce_end();
   base::text t;
-  t << "\ngoroutine " << g->id << " [";
-  const std::string_view name = g->name();
-  t << (name.empty() ? std::string_view("running") : name) << "]: stack overflow\n"
+  name_dying(t << "\n", *g);
+  t << ": stack overflow\n"
     << "its stack has " << std::uint64_t{g->stack_size} << " bytes (options::stack_size, go_options::stack_size)\n";
   t.print();
   os::print_backtrace(64);

@@ -159,7 +159,7 @@ class writer {
   std::string state_of(const member& m, std::int64_t since) const {
     std::string text(m.state == status::waiting ? to_string(m.reason) : gmp::to_string(m.state));
     if (text.empty()) text = "waiting";
-    if (m.state == status::waiting) {
+    if (m.state == status::waiting || m.state == status::syscall) {
       const std::int64_t minutes = since == 0 ? 0 : (census_.taken_at() - since) / minute_ns;
       if (minutes >= 1) text += ", " + std::to_string(minutes) + " minutes";
     }

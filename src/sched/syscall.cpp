@@ -175,6 +175,7 @@ void begin_blocking() noexcept {
   g->on_machine = m;
   // Where it went into the call, for dumps: nobody else can tell while it is in there.
   g->context = arch::callers_context();
+  g->waiting_since.store(sched::sched.coarse_now.load(std::memory_order_relaxed), std::memory_order_relaxed);
   m->revoked.store(gmp::p_in_call, std::memory_order_relaxed);
   if (is_traced(p)) [[unlikely]] trace_stop(p, g, trace::why::in_call);
   gmp::transition(*g, status::running, status::syscall);  // [call.begin] from here on the P may go

@@ -11,6 +11,7 @@
 #include "gmp/current.h"
 #include "gmp/machine.h"
 #include "os/backtrace.h"
+#include "sched/last_words.h"
 
 namespace weft::sched {
 namespace {
@@ -38,13 +39,10 @@ void describe(base::text& t, _Unwind_Exception* exception) noexcept {
 }
 
 void report(_Unwind_Exception* exception) noexcept {
-  const gmp::machine* m = gmp::current_machine();
+  base::announce_end();
   base::text t;
-  t << "\ngoroutine ";
-  if (m != nullptr && m->curg != nullptr) {
-    t << m->curg->id;
-    if (const std::string_view name = m->curg->name(); !name.empty()) t << " [" << name << "]";
-  }
+  t << "\n";
+  if (const gmp::machine* m = gmp::current_machine(); m != nullptr && m->curg != nullptr) name_dying(t, *m->curg);
   t << ": uncaught exception ";
   describe(t, exception);
   t << "\n";
