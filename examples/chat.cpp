@@ -19,10 +19,16 @@
 #include <system_error>
 #include <vector>
 
+#include "usage.h"
+
 namespace net = weft::net;
 using namespace std::chrono_literals;
 
 namespace {
+
+constexpr const char* usage =
+    "usage: chat ADDRESS  serves until it is killed; for example 127.0.0.1:7001\n"
+    "       chat          starts a server and three clients, and checks what they read\n";
 
 struct member {
   explicit member(net::conn c, int n) : connection(std::move(c)), name("guest" + std::to_string(n)) {}
@@ -173,13 +179,15 @@ int demonstrate() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return weft::run([&] {
-    if (argc < 2) return demonstrate();
+  if (example::asked_for_help(argc, argv, usage)) return 0;
+  return example::run("chat", [&] {
+    if (argc == 1) return demonstrate();
+    if (argc != 2 || argv[1][0] == '-') return example::misunderstood(usage);
+    net::listener listener = net::listen_tcp(argv[1]);
+    example::say_where(listener);
     room r;
     weft::wait_group hall;
     hall.go([&] { r.run(); });
-    net::listener listener = net::listen_tcp(argv[1]);
-    std::printf("listening on %s\n", listener.local_address().to_string().c_str());
     serve(r, listener);
     r.closing.close();
     hall.wait();

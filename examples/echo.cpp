@@ -1,6 +1,6 @@
 // An echo server, and a client for it.
 //
-//   echo serve 127.0.0.1:7000       serves until it is killed
+//   echo serve 127.0.0.1:7000       serves until SIGTERM or Ctrl-C
 //   echo send 127.0.0.1:7000 TEXT   sends a text and prints what comes back
 //   echo                            does both: 100 clients, each of which checks its answers
 //
@@ -15,18 +15,30 @@
 #include <string_view>
 #include <system_error>
 
+#include "end_signals.h"
+#include "usage.h"
+
 namespace net = weft::net;
 
 namespace {
+
+constexpr const char* usage =
+    "usage: echo serve ADDRESS      serves until SIGTERM or Ctrl-C; for example 127.0.0.1:7000\n"
+    "       echo send ADDRESS TEXT  sends a text and prints what comes back\n"
+    "       echo                    does both: 100 clients, each of which checks its answers\n";
 
 void echo(net::conn c) {
   std::array<std::byte, 4096> buffer;
   while (const std::size_t n = c.read(buffer)) c.write(std::span(buffer).first(n));
 }
 
+// Until the listener is closed.
 void serve(net::listener& listener) {
+  std::error_code ec;
   for (;;) {
-    weft::go([c = listener.accept()]() mutable {
+    net::conn c = listener.accept(ec);
+    if (ec) return;
+    weft::go([c = std::move(c)]() mutable {
       try {
         echo(std::move(c));
       } catch (const std::system_error& e) {
@@ -34,6 +46,17 @@ void serve(net::listener& listener) {
       }
     });
   }
+}
+
+// The listener closes, so nobody else comes in; the connections that there still are end with the program.
+void serve_until_told(std::string_view where, const example::end_signals& end) {
+  net::listener listener = net::listen_tcp(where);
+  weft::wait_group server;
+  server.go([&] { serve(listener); });
+  example::say_where(listener);
+  end.wait();
+  listener.close();
+  server.wait();
 }
 
 std::string ask(std::string_view where, std::string_view text) {
@@ -49,13 +72,8 @@ std::string ask(std::string_view where, std::string_view text) {
 int demonstrate() {
   net::listener listener = net::listen_tcp("127.0.0.1:0");
   const std::string where = listener.local_address().to_string();
-  weft::go([&] {
-    try {
-      serve(listener);
-    } catch (const std::system_error& e) {
-      if (e.code() != std::errc::operation_canceled) throw;  // closed, below
-    }
-  });
+  weft::wait_group server;
+  server.go([&] { serve(listener); });
 
   std::atomic<int> right = 0;
   weft::wait_group clients;
@@ -67,6 +85,7 @@ int demonstrate() {
   }
   clients.wait();
   listener.close();
+  server.wait();
   std::printf("%d of 100 clients got back what they had sent, on %zu threads\n", right.load(), weft::runtime::num_thread());
   return right == 100 ? 0 : 1;
 }
@@ -74,17 +93,16 @@ int demonstrate() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return weft::run([&] {
-    const std::string_view what = argc > 1 ? argv[1] : "";
-    if (what == "serve" && argc == 3) {
-      net::listener listener = net::listen_tcp(argv[2]);
-      std::printf("listening on %s\n", listener.local_address().to_string().c_str());
-      serve(listener);
-    }
-    if (what == "send" && argc == 4) {
-      std::printf("%s\n", ask(argv[2], argv[3]).c_str());
-      return 0;
-    }
-    return demonstrate();
+  if (example::asked_for_help(argc, argv, usage)) return 0;
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  if (what == "serve" && argc == 3) {
+    const example::end_signals end;  // before run() starts threads
+    return example::run("echo", [&] { serve_until_told(argv[2], end); });
+  }
+  return example::run("echo", [&] {
+    if (argc == 1) return demonstrate();
+    if (what != "send" || argc != 4) return example::misunderstood(usage);
+    std::printf("%s\n", ask(argv[2], argv[3]).c_str());
+    return 0;
   });
 }

@@ -15,10 +15,16 @@
 #include <string>
 #include <system_error>
 
+#include "usage.h"
+
 namespace net = weft::net;
 using namespace std::chrono_literals;
 
 namespace {
+
+constexpr const char* usage =
+    "usage: proxy ADDRESS TARGET  forwards until it is killed; for example 127.0.0.1:7002 example.org:80\n"
+    "       proxy                 forwards to an echo server of its own, and checks what passes through\n";
 
 void pump(net::conn& from, net::conn& to) {
   std::array<std::byte, 16 * 1024> buffer;
@@ -97,10 +103,12 @@ int demonstrate() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return weft::run([&] {
-    if (argc != 3) return demonstrate();
+  if (example::asked_for_help(argc, argv, usage)) return 0;
+  return example::run("proxy", [&] {
+    if (argc == 1) return demonstrate();
+    if (argc != 3 || argv[1][0] == '-') return example::misunderstood(usage);
     net::listener front = net::listen_tcp(argv[1]);
-    std::printf("%s -> %s\n", front.local_address().to_string().c_str(), argv[2]);
+    example::say_where(front);
     serve(front, [&](net::conn c) { forward(std::move(c), argv[2]); });
     return 0;
   });

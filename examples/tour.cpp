@@ -4,12 +4,17 @@
 #include <weft/weft.h>
 
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
+
+#include "usage.h"
 
 namespace {
+
+constexpr const char* usage = "usage: tour [N]  a million goroutines, or N\n";
 
 using clock_type = std::chrono::steady_clock;
 
@@ -87,9 +92,18 @@ void tour(std::uint64_t total) {
   std::printf("  memory      %.1f MiB at most, %.1f MiB before\n", peak_memory_mib(), memory_before);
 }
 
+// The whole of the text, in decimal digits.
+bool parse(const char* text, std::uint64_t& number) {
+  const char* end = text + std::strlen(text);
+  const auto [rest, error] = std::from_chars(text, end, number);
+  return error == std::errc() && rest == end;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::uint64_t total = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;
+  if (example::asked_for_help(argc, argv, usage)) return 0;
+  std::uint64_t total = 1'000'000;
+  if (argc > 2 || (argc == 2 && !parse(argv[1], total))) return example::misunderstood(usage);
   return weft::run([total] { tour(total); });
 }
