@@ -85,16 +85,21 @@ struct room {
   }
 };
 
-// Calls f with each line that comes in.
+// Who never ends a line must not fill our memory.
+constexpr std::size_t longest_line = 64 * 1024;
+
+// Calls f with each line that comes in. False if one was too long.
 template <class F>
-void for_each_line(net::conn& c, F f) {
+bool for_each_line(net::conn& c, F f) {
   std::string pending;
   std::array<char, 1024> buffer;
   std::error_code ec;
   while (const std::size_t n = c.read(buffer, ec)) {
     pending.append(buffer.data(), n);
     for (std::size_t end; (end = pending.find('\n')) != std::string::npos; pending.erase(0, end + 1)) f(pending.substr(0, end));
+    if (pending.size() > longest_line) return false;
   }
+  return true;
 }
 
 // Writes what there is to tell this member, and says now and then that the line is still up.
@@ -117,7 +122,8 @@ void attend(const room& r, net::conn c, int number) {
   auto m = std::make_shared<member>(std::move(c), number);
   r.joining.send(m);
   weft::go([m] { write_to(m); });
-  for_each_line(m->connection, [&](std::string line) { r.said.send({m, std::move(line)}); });
+  const bool fit = for_each_line(m->connection, [&](std::string line) { r.said.send({m, std::move(line)}); });
+  if (!fit) m->outgoing.try_send("* your line is too long, good bye\n");
   r.leaving.send(m);
 }
 
@@ -167,6 +173,9 @@ int demonstrate() {
     right &= expect(ann, "* guest3 has gone") && expect(bob, "* guest3 has gone");
     bob.write("bye\n");
     right &= expect(ann, "guest2: bye");
+    bob.write(std::string(longest_line + 1, 'b'));
+    right &= expect(bob, "* your line is too long, good bye") && expect(bob, "");  // and that was all
+    right &= expect(ann, "* guest2 has gone");
   }
   listener.close();
   server.wait();
