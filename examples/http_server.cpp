@@ -1,7 +1,7 @@
 // An HTTP/1.1 server: Boost.Beast reads requests and writes responses, over weft's sockets.
 //
-//   http_server 127.0.0.1:8080    serves until it is killed; try it with `curl -v http://127.0.0.1:8080/hello/you`
-//   http_server --for-test        prints its address, serves, and ends when its standard input does
+//   http_server                   on 127.0.0.1:8080, until SIGTERM or Ctrl-C; try `curl -v http://127.0.0.1:8080/hello/you`
+//   http_server 127.0.0.1:8081    elsewhere
 //
 // Beast's synchronous functions want a stream with read_some and write_some; that is all the glue there is. What looks
 // like one blocked thread a connection is one parked goroutine.
@@ -12,20 +12,23 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 
+#include <array>
 #include <chrono>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
-#include <unistd.h>
+#include "end_signals.h"
+#include "usage.h"
 
 namespace net = weft::net;
 namespace http = boost::beast::http;
 using namespace std::chrono_literals;
 
 namespace {
+
+constexpr const char* usage = "usage: http_server [ADDRESS]  serves until SIGTERM or Ctrl-C; on 127.0.0.1:8080 unless told\n";
 
 // A weft connection as Beast's SyncReadStream and SyncWriteStream.
 class stream {
@@ -87,11 +90,12 @@ response answer(const request& r) {
   a.set(http::field::content_type, "text/plain");
   a.keep_alive(r.keep_alive());
   const std::string_view target(r.target().data(), r.target().size());
+  const bool reads = r.method() == http::verb::get || r.method() == http::verb::head;
   if (r.method() == http::verb::post && target == "/echo") {
     a.body() = r.body();
-  } else if ((r.method() == http::verb::get || r.method() == http::verb::head) && target.starts_with("/hello/")) {
+  } else if (reads && target.starts_with("/hello/")) {
     a.body() = "Hello, " + std::string(target.substr(7)) + "!\n";
-  } else if (r.method() == http::verb::get && target == "/") {
+  } else if (reads && target == "/") {
     a.body() = "Hello, world!";
   } else {
     a.result(http::status::not_found);
@@ -102,6 +106,30 @@ response answer(const request& r) {
   return a;
 }
 
+// Whether it is what the client sent that is wrong, and not that it has gone.
+bool is_bad_request(const boost::system::error_code& ec) {
+  return ec.category() == make_error_code(http::error::bad_method).category() && ec != http::error::end_of_stream;
+}
+
+// After a request that cannot be understood nobody knows where the next one would begin, so there is none.
+void refuse(stream& s) {
+  response a(http::status::bad_request, 11);
+  a.set(http::field::server, "weft");
+  a.set(http::field::content_type, "text/plain");
+  a.keep_alive(false);
+  a.body() = "This is no request that I understand.\n";
+  a.prepare_payload();
+  boost::system::error_code ec;
+  http::write(s, a, ec);
+  // What is still coming is read until the client ends or its time is over: to close before would reset the connection, and the
+  // answer might be lost with it.
+  std::error_code ignored;
+  s.connection().shutdown_write(ignored);
+  std::array<char, 4096> rest;
+  while (s.connection().read(rest, ignored) > 0) {
+  }
+}
+
 void serve(net::conn c) {
   stream s(std::move(c));
   boost::beast::flat_buffer buffer;
@@ -110,7 +138,8 @@ void serve(net::conn c) {
     request r;
     s.connection().set_deadline(std::chrono::steady_clock::now() + 30s);  // for a whole request and its answer
     http::read(s, buffer, r, ec);
-    if (ec) return;  // the end of the stream, a client that went away or said nothing, or no HTTP
+    if (is_bad_request(ec)) return refuse(s);
+    if (ec) return;  // the end of the stream, or a client that went away or said nothing
     response a = answer(r);
     http::serializer<false, http::string_body> serializer(a);
     if (r.method() == http::verb::head) {
@@ -125,6 +154,7 @@ void serve(net::conn c) {
   s.connection().shutdown_write(ignored);
 }
 
+// Until the listener is closed.
 void accept_all(net::listener& listener) {
   std::error_code ec;
   for (;;) {
@@ -134,23 +164,21 @@ void accept_all(net::listener& listener) {
   }
 }
 
+void serve_until_told(std::string_view where, const example::end_signals& end) {
+  net::listener listener = net::listen_tcp(where);
+  weft::wait_group server;
+  server.go([&] { accept_all(listener); });
+  example::say_where(listener);
+  end.wait();
+  listener.close();
+  server.wait();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string_view where = argc > 1 ? argv[1] : "127.0.0.1:8080";
-  const bool for_test = where == "--for-test";
-  return weft::run([&] {
-    net::listener listener = net::listen_tcp(for_test ? "127.0.0.1:0" : where);
-    std::printf("%s\n", listener.local_address().to_string().c_str());
-    std::fflush(stdout);
-    if (!for_test) return accept_all(listener);
-    weft::wait_group server;
-    server.go([&] { accept_all(listener); });
-    weft::blocking([] {
-      for (char byte; ::read(0, &byte, 1) > 0;) {
-      }
-    });
-    listener.close();
-    server.wait();
-  });
+  if (example::asked_for_help(argc, argv, usage)) return 0;
+  if (argc > 2 || (argc == 2 && argv[1][0] == '-')) return example::misunderstood(usage);
+  const example::end_signals end;  // before run() starts threads
+  return example::run("http_server", [&] { serve_until_told(argc == 2 ? argv[1] : "127.0.0.1:8080", end); });
 }
