@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <string_view>
+#include <system_error>
 #include <thread>
 
 namespace bench {
@@ -47,16 +50,21 @@ void print(const char* impl, const char* version, const workload& w, const argum
   std::fflush(stdout);
 }
 
-int usage(const char* program) {
-  std::fprintf(stderr, "usage: %s WORKLOAD [N] [--procs P]\n       %s --list\n", program, program);
+void print_usage(std::FILE* to, const char* program) {
+  std::fprintf(to, "usage: %s WORKLOAD [N] [--procs P]\n       %s --list\n", program, program);
+}
+
+int misunderstood(const char* program) {
+  print_usage(stderr, program);
   return 64;
 }
 
-// The whole of text as a positive number, or 0.
-std::uint64_t positive_number(const char* text) {
-  char* end = nullptr;
-  const std::uint64_t n = std::strtoull(text, &end, 10);
-  return *text >= '0' && *text <= '9' && *end == '\0' ? n : 0;
+// The whole of text as a positive number of that type, or 0.
+template <class Number>
+Number positive_number(std::string_view text) {
+  Number n = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  return error == std::errc() && rest == text.data() + text.size() ? std::max(n, Number{0}) : 0;
 }
 
 }  // namespace
@@ -172,17 +180,21 @@ int run_program(int argc, char** argv, const char* impl, const char* version, co
       for (const auto& entry : registry()) std::puts(entry.first.c_str());
       return 0;
     }
+    if (std::strcmp(argv[i], "--help") == 0) {
+      print_usage(stdout, argv[0]);
+      return 0;
+    }
     if (std::strcmp(argv[i], "--procs") == 0 && i + 1 < argc) {
-      a.procs = static_cast<int>(positive_number(argv[++i]));
-      if (a.procs == 0) return usage(argv[0]);
+      a.procs = positive_number<int>(argv[++i]);
+      if (a.procs == 0) return misunderstood(argv[0]);
     } else if (name == nullptr) {
       name = argv[i];
-    } else if (a.n = positive_number(argv[i]); a.n == 0) {
-      return usage(argv[0]);
+    } else if (a.n = positive_number<std::uint64_t>(argv[i]); a.n == 0) {
+      return misunderstood(argv[0]);
     }
   }
   const auto found = name == nullptr ? registry().end() : registry().find(name);
-  if (found == registry().end()) return usage(argv[0]);
+  if (found == registry().end()) return misunderstood(argv[0]);
   const workload& w = found->second;
   if (a.n == 0) a.n = w.n;
 

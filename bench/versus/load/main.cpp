@@ -24,6 +24,10 @@
 
 namespace {
 
+constexpr const char* usage =
+    "usage: net-load PORT CONNECTIONS REQUESTS echo|http\n"
+    "       net-load PORT CONNECTIONS SECONDS wrk\n";
+
 [[noreturn]] void fail(const char* what) {
   std::perror(what);
   std::exit(1);
@@ -66,15 +70,24 @@ bool complete(const load& l, const std::string& got, bool& wrong) {
   return true;
 }
 
+int misunderstood() {
+  std::fputs(usage, stderr);
+  return 64;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) return 64;
+  if (argc == 2 && std::strcmp(argv[1], "--help") == 0) return std::fputs(usage, stdout) < 0;
+  const std::string_view kind = argc == 5 ? argv[4] : "";
+  if (kind != "echo" && kind != "http" && kind != "wrk") return misunderstood();
   const int port = std::atoi(argv[1]);
-  const auto connections = static_cast<std::size_t>(std::atoi(argv[2]));
+  const int wanted = std::atoi(argv[2]);
   const long requests = std::atol(argv[3]);
-  if (std::strcmp(argv[4], "wrk") == 0) return run_wrk(port, static_cast<int>(connections), static_cast<int>(requests));
-  const load work = make(argv[4]);
+  if (port < 1 || port > 65535 || wanted < 1 || requests < 1) return misunderstood();
+  if (kind == "wrk") return run_wrk(port, wanted, static_cast<int>(requests));
+  const auto connections = static_cast<std::size_t>(wanted);
+  const load work = make(kind);
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
