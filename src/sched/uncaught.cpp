@@ -2,6 +2,7 @@
 // routine, which the unwinder calls while it looks for a handler, before anything is unwound: the report can show the
 // stack of the throw. Nobody below has a handler, and the stack ends here, so the C++ runtime then calls std::terminate.
 #include <cxxabi.h>
+#include <cstdlib>
 #include <exception>
 #include <typeinfo>
 
@@ -33,6 +34,7 @@ void describe(base::text& t, _Unwind_Exception* exception) noexcept {
   int failed = -1;
   char* name = abi::__cxa_demangle(type->name(), nullptr, nullptr, &failed);
   t << (failed == 0 ? name : type->name());
+  std::free(name);
   if (typeid(std::exception).__do_catch(type, &object, 1)) {
     t << ": " << static_cast<const std::exception*>(object)->what();
   }
