@@ -37,8 +37,13 @@ void record(std::size_t memory = std::size_t{64} << 20);
 // Throws std::system_error if the file cannot be made or written, std::logic_error if nothing is being recorded.
 void save(std::string path);
 
-// Ends a trace that goes to a file, and returns when this is complete; a program that ends without it leaves a file that lacks its
-// last part. Or ends a recording: what has not been saved is gone. Nothing happens if no trace is on.
+// Ends a trace that goes to a file, and returns when this is complete. Or ends a recording: what has not been saved is gone. Nothing
+// happens if no trace is on.
+//
+// A program may end without it. What happens is in the file some 100 ms later, and all of it when main() returns or exit() is
+// called, and after what weft reports of an uncaught exception, a stack overflow, a deadlock, another fatal error or SIGQUIT: the
+// program waits for that, but not for a file that takes nothing for seconds, nor longer than half a minute. Who is killed in another
+// way, or calls _exit(), lacks what was last, and the file may end in the midst of a packet: `weft trace` does not mind.
 //
 // Throws std::system_error if the file could not be written (the disk is full, say).
 void stop();

@@ -31,6 +31,7 @@
 #include "sched/stand_still.h"
 #include "sched/threads.h"
 #include "sched/timers.h"
+#include "trace/writer.h"
 
 namespace weft::sched {
 namespace {
@@ -72,6 +73,7 @@ void flush_stdout() noexcept {
   } catch (const std::exception& e) {
     (t << "(no report: " << e.what() << ")\n").print();
   }
+  trace::write_last_part();
   ::_exit(2);
 }
 
@@ -82,6 +84,23 @@ bool may_wait_for_list() noexcept {
   if (handler_in_forked_child() || is_service_thread(::gettid())) return false;
   const machine* m = gmp::current_machine();
   return m == nullptr || (m->curg != nullptr && m->locks.load(std::memory_order_relaxed) == 0);
+}
+
+void list_goroutines(const void* signal_context) noexcept {
+  if (!may_wait_for_list()) return;
+  if (machine* m = gmp::current_machine()) {
+    const goroutine* nobody = nullptr;
+    requested.dying.compare_exchange_strong(nobody, m->curg, std::memory_order_relaxed);
+    stand_for_good(m, signal_context != nullptr ? os::interrupted_at(signal_context) : os::here());
+  }
+  std::uint32_t none = list_none;
+  if (requested.list.compare_exchange_strong(none, list_wanted, std::memory_order_release, std::memory_order_relaxed)) {  // [last_words.request]
+    wake_factory();
+  }
+  const std::int64_t deadline = os::now_ns() + patience_ns;
+  while (requested.list.load(std::memory_order_acquire) == list_wanted) {
+    if (!base::futex_wait_until(requested.list, list_wanted, deadline)) return;
+  }
 }
 
 void write_list() {
@@ -246,20 +265,8 @@ void request_deadlock_check() noexcept {
 }
 
 void list_goroutines_before_the_end(const void* signal_context) noexcept {
-  if (!may_wait_for_list()) return;
-  if (machine* m = gmp::current_machine()) {
-    const goroutine* nobody = nullptr;
-    requested.dying.compare_exchange_strong(nobody, m->curg, std::memory_order_relaxed);
-    stand_for_good(m, signal_context != nullptr ? os::interrupted_at(signal_context) : os::here());
-  }
-  std::uint32_t none = list_none;
-  if (requested.list.compare_exchange_strong(none, list_wanted, std::memory_order_release, std::memory_order_relaxed)) {  // [last_words.request]
-    wake_factory();
-  }
-  const std::int64_t deadline = os::now_ns() + patience_ns;
-  while (requested.list.load(std::memory_order_acquire) == list_wanted) {
-    if (!base::futex_wait_until(requested.list, list_wanted, deadline)) return;
-  }
+  list_goroutines(signal_context);
+  trace::write_last_part();
 }
 
 void await_the_end() noexcept {

@@ -1,6 +1,7 @@
 #include "trace/log.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <new>
 #include <utility>
@@ -13,7 +14,6 @@
 namespace weft::trace {
 namespace {
 
-constexpr std::int32_t max_logs = 1024;
 // 128 MiB. Who produces faster than a core can write, for long, loses events.
 constexpr std::uint32_t max_chunks = 2048;
 
@@ -35,12 +35,19 @@ constinit exchange shared;
 // Logs of Ps are made when their P first takes part in a trace, and stay.
 struct book {
   std::atomic<bool> on{false};
-  log* of[max_logs] = {};
+  std::array<std::atomic<log*>, max_logs> of = {};
   base::mutex outside_lock{base::lock_rank::trace};
-  log outside WEFT_GUARDED_BY(outside_lock){trace::outside};
+  log outside{trace::outside};  // to be added to under outside_lock
   log census{trace::census};  // whoever has stopped the world
 };
 constinit book logs;
+
+// Those of Ps; they have the numbers below.
+std::size_t count_logs() noexcept {
+  std::size_t n = 0;
+  while (n < logs.of.size() && logs.of[n].load(std::memory_order_acquire) != nullptr) ++n;  // [trace.log]
+  return n;
+}
 
 void push_full(chunk* c) noexcept WEFT_REQUIRES(shared.lock) {
   c->next = nullptr;
@@ -95,31 +102,35 @@ void unmap(chunk* c) noexcept WEFT_REQUIRES(shared.lock) {
   os::unmap_memory(c, sizeof(chunk));
 }
 
-void tell_writer() noexcept {
-  shared.news.fetch_add(1, std::memory_order_release);
-  base::futex_wake(shared.news, 1);
+chunk* take_all_full() noexcept WEFT_REQUIRES(shared.lock) {
+  shared.full = 0;
+  shared.full_last = nullptr;
+  return std::exchange(shared.full_first, nullptr);
 }
 
 }  // namespace
 
-// The full chunk for an empty one. False: there is none, and what was to be added is lost.
+// The full chunk for an empty one. False: there is none.
+bool log::replace_chunk() noexcept {
+  base::lock_guard guard(shared.lock);
+  chunk* const fresh = take_empty(source_ != census);
+  if (fresh == nullptr) return false;
+  fresh->source = source_;
+  fresh->count = fresh->written = 0;
+  if (chunk_ != nullptr) push_full(chunk_);
+  chunk_ = fresh;
+  return true;
+}
+
+// False: what was to be added is lost.
 bool log::renew(std::size_t wanted) noexcept {
-  chunk* fresh = nullptr;
-  {
-    base::lock_guard guard(shared.lock);
-    fresh = take_empty(source_ != census);
-    if (fresh != nullptr && chunk_ != nullptr) push_full(chunk_);
-  }
-  if (fresh == nullptr) {
+  const bool hands_over = chunk_ != nullptr;
+  if (!replace_chunk()) {
     lost_ += wanted;
     return false;
   }
-  if (chunk_ != nullptr) tell_writer();
-  fresh->source = source_;
-  fresh->count = 0;
-  chunk_ = fresh;
-  if (lost_ != 0)
-    chunk_->events[chunk_->count++] = {.when = os::now_ns(), .kind = kind::lost, .a = std::exchange(lost_, 0)};
+  if (hands_over) wake_writer();
+  if (lost_ != 0) append({.when = os::now_ns(), .kind = kind::lost, .a = std::exchange(lost_, 0)});
   return true;
 }
 
@@ -135,17 +146,19 @@ bool is_on() noexcept { return logs.on.load(std::memory_order_acquire); }  // [t
 
 log* log_of(std::int32_t p) noexcept {
   if (!is_on()) return nullptr;
-  log*& l = logs.of[p];
+  std::atomic<log*>& slot = logs.of[static_cast<std::size_t>(p)];
+  log* l = slot.load(std::memory_order_relaxed);
   if (l == nullptr) {
     l = new (os::map_memory(os::page_size)) log(p);
+    slot.store(l, std::memory_order_release);  // [trace.log] it exists
   }
   return l;
 }
 
-void add_outside(std::span<const event> group) noexcept {
+void add_outside(std::span<const event> several) noexcept {
   if (!is_on()) return;
   base::lock_guard guard(logs.outside_lock);
-  if (is_on()) logs.outside.add(group);
+  if (is_on()) logs.outside.add(several);
 }
 
 void begin_logging() noexcept { logs.on.store(true, std::memory_order_release); }  // [trace.on]
@@ -157,9 +170,7 @@ void hand_over_all() noexcept {
     logs.outside.hand_over();
   }
   logs.census.hand_over();
-  for (log* l : logs.of) {
-    if (l != nullptr) l->hand_over();
-  }
+  for (std::size_t p = 0, n = count_logs(); p < n; ++p) logs.of[p].load(std::memory_order_relaxed)->hand_over();
 }
 
 void end_logging() noexcept {
@@ -172,7 +183,7 @@ void end_logging() noexcept {
     base::lock_guard guard(shared.lock);
     shared.ended = true;
   }
-  tell_writer();
+  wake_writer();
 }
 
 void begin_recording(std::uint32_t chunks) noexcept {
@@ -188,21 +199,17 @@ bool is_recording() noexcept {
   return shared.kept != 0;
 }
 
-void add_to_census(std::span<const event> group) noexcept { logs.census.add(group); }
+void add_to_census(std::span<const event> several) noexcept { logs.census.add(several); }
 
 recording take_recording() noexcept {
   hand_over_all();
   base::lock_guard guard(shared.lock);
-  shared.full = 0;
-  shared.full_last = nullptr;
-  return {.first = std::exchange(shared.full_first, nullptr), .complete_from = shared.complete_from};
+  return {.first = take_all_full(), .complete_from = shared.complete_from};
 }
 
 void put_back(const recording& r) noexcept {
   base::lock_guard guard(shared.lock);
-  chunk* newer = std::exchange(shared.full_first, nullptr);
-  shared.full_last = nullptr;
-  shared.full = 0;
+  chunk* newer = take_all_full();
   for (chunk* c = r.first; c != nullptr;) {
     chunk* const next = c->next;
     if (c->source == census) {
@@ -219,20 +226,37 @@ void put_back(const recording& r) noexcept {
   while (shared.full > shared.kept) unmap(forget_one());
 }
 
-chunk* wait_for_chunks() noexcept {
-  for (;;) {
-    const std::uint32_t seen = shared.news.load(std::memory_order_acquire);
-    {
-      base::lock_guard guard(shared.lock);
-      if (chunk* all = shared.full_first; all != nullptr) {
-        shared.full_first = shared.full_last = nullptr;
-        shared.full = 0;
-        return all;
-      }
-      if (shared.ended) return nullptr;
-    }
-    base::futex_wait(shared.news, seen);
-  }
+std::uint32_t news() noexcept { return shared.news.load(std::memory_order_acquire); }
+
+void wait_for_news(std::uint32_t seen, std::int64_t until_ns) noexcept { base::futex_wait_until(shared.news, seen, until_ns); }
+
+void wake_writer() noexcept {
+  shared.news.fetch_add(1, std::memory_order_release);
+  base::futex_wake(shared.news, 1);
+}
+
+bool has_ended() noexcept {
+  base::lock_guard guard(shared.lock);
+  return shared.ended;
+}
+
+chunk* take_full() noexcept {
+  base::lock_guard guard(shared.lock);
+  return take_all_full();
+}
+
+// With shared.lock, under which the log changes its chunk.
+unfinished unfinished_of(const log& l) noexcept {
+  if (l.chunk_ == nullptr) return {};
+  return {.what = l.chunk_, .count = l.chunk_->published()};  // [trace.count]
+}
+
+lot take_all(all_unfinished& room) noexcept {
+  const std::size_t ps = count_logs();
+  base::lock_guard guard(shared.lock);
+  room[0] = unfinished_of(logs.outside);
+  for (std::size_t p = 0; p < ps; ++p) room[p + 1] = unfinished_of(*logs.of[p].load(std::memory_order_relaxed));
+  return {.full = take_all_full(), .rest = {room.data(), ps + 1}};
 }
 
 void give_back(chunk* c) noexcept {

@@ -263,8 +263,8 @@ void perfetto_encoder::emit(const track_event& t) {
   put_number(out_, annotation_fields::number, t.value);
 }
 
-void perfetto_encoder::add(const chunk& c) {
-  for_each_group(c, [&](group g) {
+void perfetto_encoder::add(std::int32_t source, std::span<const event> events) {
+  for_each_group(events, [&](group g) {
     details d;
     for (const event& piece : g.subspan(1)) {
       if (piece.kind == kind::origin) {
@@ -273,7 +273,7 @@ void perfetto_encoder::add(const chunk& c) {
         append_name(d.name, piece);
       }
     }
-    add(c.source, g.front(), d);
+    add(source, g.front(), d);
   });
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,7 +27,9 @@ class perfetto_encoder {
   // Writes the beginning of a trace.
   perfetto_encoder();
 
-  void add(const chunk& c);
+  // What one log has to say, in pieces, each in its turn.
+  void add(std::int32_t source, std::span<const event> events);
+  void add(const chunk& c) { add(c.source, std::span(c.events, c.count)); }
 
   // What has been written; the caller empties it as it likes, between calls.
   std::string& out() noexcept { return out_; }
