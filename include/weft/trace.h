@@ -42,8 +42,8 @@ void save(std::string path);
 //
 // A program may end without it. What happens is in the file some 100 ms later, and all of it when main() returns or exit() is
 // called, and after what weft reports of an uncaught exception, a stack overflow, a deadlock, another fatal error or SIGQUIT: the
-// program waits for that, but not for a file that takes nothing for seconds, nor longer than half a minute. Who is killed in another
-// way, or calls _exit(), lacks what was last, and the file may end in the midst of a packet: `weft trace` does not mind.
+// program waits for that, but not for a file that takes nothing for seconds, nor longer than half a minute. If it is killed in
+// another way, or calls _exit(), the file lacks what was last, and may end in the midst of a packet: `weft trace` does not mind.
 //
 // Throws std::system_error if the file could not be written (the disk is full, say).
 void stop();

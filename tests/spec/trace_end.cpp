@@ -31,7 +31,7 @@ bool is_in_file(const std::string& file, const std::string& name) {
   try {
     return test::states_of(trace_file::read(file), name).contains("running");
   } catch (const std::runtime_error&) {
-    return false;  // nothing is there yet, or not a whole packet
+    return false;  // nothing is there yet
   }
 }
 
@@ -63,6 +63,7 @@ void expect_last_goroutine(const test::scenario& s, int signal, int exit_code) {
   EXPECT_EQ(end.exit_code, exit_code) << end;
   trace_file t;
   ASSERT_NO_THROW(t = trace_file::read(file)) << end;
+  EXPECT_FALSE(t.is_cut);
   test::expect_consistent(t);
   EXPECT_TRUE(test::states_of(t, "\"the last one\"").contains("running")) << end;
 }
@@ -97,6 +98,7 @@ TEST(a_trace, of_a_program_that_exits_while_goroutines_run_is_not_cut) {
   EXPECT_EQ(end.exit_code, 0) << end;
   trace_file t;
   ASSERT_NO_THROW(t = trace_file::read(file)) << end;
+  EXPECT_FALSE(t.is_cut);
   EXPECT_TRUE(test::states_of(t, "\"the last one\"").contains("running"));
 }
 

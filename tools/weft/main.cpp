@@ -151,9 +151,7 @@ int usage(std::FILE* to) {
   return to == stdout ? 0 : 2;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   const std::string_view wanted = argc > 1 ? argv[1] : "";
   if (wanted == "help" || wanted == "--help" || wanted == "-h") return usage(stdout);
   if (wanted == "--version") return version(nullptr);
@@ -162,3 +160,15 @@ int main(int argc, char** argv) {
   }
   return usage(stderr);
 }
+
+// A full disk is found out about when the text goes there.
+int with_output_written(int code) {
+  const bool failed_before = std::ferror(stdout) != 0;
+  if (std::fflush(stdout) == 0 && !failed_before) return code;
+  std::fprintf(stderr, "weft: cannot write: %s\n", failed_before ? "the output has failed" : std::strerror(errno));
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return with_output_written(run(argc, argv)); }

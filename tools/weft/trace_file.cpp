@@ -10,6 +10,10 @@
 namespace tool {
 namespace {
 
+struct ends_early : std::runtime_error {
+  ends_early() : std::runtime_error("not a trace, or damaged") {}
+};
+
 // The fields of a message, one after the other.
 class message {
  public:
@@ -44,7 +48,7 @@ class message {
 
  private:
   std::string_view take(std::uint64_t n) {
-    if (n > rest_.size()) throw std::runtime_error("not a trace, or it ends in the midst of a packet");
+    if (n > rest_.size()) throw ends_early();
     const std::string_view part = rest_.substr(0, n);
     rest_.remove_prefix(n);
     return part;
@@ -139,6 +143,17 @@ void read_packet(trace_file& t, std::string_view packet) {
   if (is_event) t.events.push_back(e);
 }
 
+// Whoever wrote the file came to his end in the midst of a packet: not within one that has its length, nor before the first.
+bool next_packet(trace_file& t, message& file, bool is_first) {
+  try {
+    return file.next();
+  } catch (const ends_early&) {
+    if (is_first) throw;
+    t.is_cut = true;
+    return false;
+  }
+}
+
 }  // namespace
 
 trace_file trace_file::read(const std::string& path) {
@@ -147,7 +162,8 @@ trace_file trace_file::read(const std::string& path) {
   if (!in) throw std::runtime_error("cannot be read");
   if (bytes.empty()) throw std::runtime_error("is empty");
   trace_file t;
-  for (message m(bytes); m.next();) {
+  bool is_first = true;
+  for (message m(bytes); next_packet(t, m, is_first); is_first = false) {
     if (m.field != 1) throw std::runtime_error("not a trace");
     read_packet(t, m.bytes);
   }

@@ -24,6 +24,7 @@ struct trace_file {
   std::vector<track_event> events;  // by time
   std::unordered_map<std::uint64_t, std::string> names;
   std::map<std::uint64_t, std::string> tracks;
+  bool is_cut = false;  // it ends in the midst of a packet
 
   static bool is_goroutine(std::uint64_t track) { return track >= std::uint64_t{1} << 32; }
   bool is_processor(std::uint64_t track) const { return title_of(track).starts_with("P "); }

@@ -52,14 +52,17 @@ class summary {
       if (trace_file::is_goroutine(track)) ++groups_[kind_of(name)].count;
     }
     for (const track_event& e : t.events) add(e);
-    for (const auto& [track, slice] : open_) close(track, slice, end_);
+    for (const auto& [track, slice] : open_) {
+      // How long the world stood in the end, for the end, is not known.
+      if (!is_world(track)) close(track, slice, end_);
+    }
   }
 
   void print() const {
     std::printf("trace of %s: %zu goroutines, %llu switches, %llu steals\n", duration(length()).c_str(),
                 count_goroutines(), sum(&processor_sum::switches), sum(&processor_sum::steals));
     if (stops_ != 0)
-      std::printf("the world was stopped %llu times, for %s\n", number(stops_),
+      std::printf("the world was stopped %s, for %s\n", stops_ == 1 ? "once" : (std::to_string(stops_) + " times").c_str(),
                   duration(static_cast<double>(stopped_)).c_str());
     if (lost_ != 0) std::printf("%llu events were LOST: they came faster than they could be written\n", number(lost_));
     print_processors();
@@ -74,6 +77,8 @@ class summary {
     const auto space = title.find(' ', title.find(' ') + 1);
     return space == title.npos ? "?" : title.substr(space + 1);
   }
+
+  bool is_world(std::uint64_t track) const { return !trace_file::is_goroutine(track) && !trace_.is_processor(track); }
 
   double length() const { return static_cast<double>(std::max<std::uint64_t>(end_ - begin_, 1)); }
 
@@ -189,6 +194,7 @@ class summary {
 int summarize_trace(const std::string& path) {
   try {
     const trace_file t = trace_file::read(path);
+    if (t.is_cut) std::fprintf(stderr, "weft trace: %s: its end is missing; up to there:\n", path.c_str());
     summary(t).print();
     return 0;
   } catch (const std::exception& e) {
