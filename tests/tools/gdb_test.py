@@ -11,7 +11,9 @@ import sys
 import tempfile
 
 GDB, ROOT, *SUBJECTS = sys.argv[1:]
-COMMANDS = ["info goroutines", "goroutine all bt", "goroutine 1 bt 2", "goroutine 424242 bt", "bt 1"]
+COMMANDS = ["info goroutines", "goroutine all bt", "goroutine 1 bt 2", "goroutine 424242 bt", "bt 1",
+            "echo \\n--three--\\n", "goroutine all bt 3", "echo \\n--first--\\n", "goroutine all frame 0",
+            "echo \\n--second--\\n", "goroutine all frame 1", "echo \\n--up--\\n", "goroutine all up", "echo \\n--done--\\n"]
 
 
 def run_gdb(*arguments):
@@ -36,11 +38,27 @@ def check(what, done, running):
         (r"there is no goroutine 424242", "a number that nobody has"),
     ]
     missing = [name for pattern, name in wanted if not re.search(pattern, text, re.MULTILINE)]
-    if len(re.findall(r"^#\d+ .*wait_in_a_function", text, re.MULTILINE)) != 3:
+    if len(re.findall(r"^#\d+ .*wait_in_a_function", text.partition("--three--")[0], re.MULTILINE)) != 3:
         missing.append("three stacks with wait_in_a_function")
     if missing:
         sys.exit(f"{text}\nFAILED: {what}: {', '.join(missing)}")
     print(f"ok: {what}")
+    check_numbers(what, done.stdout)
+
+
+def check_numbers(what, text):
+    """Frames are counted, and numbered, from the goroutine's innermost one."""
+    part = {name: after.split("\n--")[0] for name, after in re.findall(r"^--(\w+)--\n(.*?)(?=^--)", text, re.MULTILINE | re.DOTALL)}
+    frames = {name: [re.findall(r"^#(\d+) +(.*)$", one, re.MULTILINE) for one in re.split(r"^goroutine .*:\n", shown, flags=re.MULTILINE)[1:]]
+              for name, shown in part.items()}
+    for name, numbers in (("three", ["0", "1", "2"]), ("first", ["0"]), ("second", ["1"]), ("up", ["1"])):
+        if len(frames[name]) != 6 or any([n for n, _ in one] != numbers for one in frames[name]):
+            sys.exit(f"{text}\nFAILED: {what}: the numbers of frames after --{name}--: {frames[name]}")
+    functions = {name: [[re.sub(r"^0x\w+ in ", "", f) for _, f in one] for one in shown] for name, shown in frames.items()}
+    for name, level in (("first", 0), ("second", 1), ("up", 1)):
+        if [one[0] for one in functions[name]] != [one[level] for one in functions["three"]]:
+            sys.exit(f"{text}\nFAILED: {what}: frame {level} after --{name}-- is another one than in the backtrace")
+    print(f"ok: {what}, numbers of frames")
 
 
 def live(subject):

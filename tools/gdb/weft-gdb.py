@@ -9,6 +9,8 @@ to (it does unless the file is below a folder that it trusts): add-auto-load-saf
 or: source <prefix>/share/weft/weft-gdb.py. libweft must have its debugging information.
 """
 
+import re
+
 import gdb
 import gdb.unwinder
 
@@ -168,6 +170,48 @@ detour = Detour()
 gdb.unwinder.register_unwinder(None, detour, replace=True)
 
 
+# gdb's frame 0 is always the thread's own: that of a goroutine which does not run is gdb's frame 1.
+def execute_behind_detour(command):
+    """With frame 1 selected. Where the command counts frames, that of the detour is added."""
+    verb, _, rest = command.strip().partition(" ")
+    rest = rest.strip()
+    if verb in ("up", "down"):
+        gdb.execute(verb + "-silently " + rest, to_string=True)
+        if gdb.selected_frame().level() == 0:
+            raise gdb.GdbError("Initial frame selected; you can't go down.")
+        command = "frame"  # gdb shows a new frame behind the back of who wants to have its output
+    elif abbreviates(verb, "frame", "f") and re.fullmatch(r"(level +)?\d+", rest):
+        select_level(int(rest.split()[-1]) + 1)
+        command = "frame"
+    elif abbreviates(verb, "backtrace", "bt") or verb == "where" or re.match(r"f\w* +apply ", command):
+        command = verb + " " + re.sub(r"(?<!\S)\d+(?!\S)", lambda n: str(int(n[0]) + 1), rest, count=1)
+    return without_detour(gdb.execute(command, to_string=True))
+
+
+def abbreviates(verb, command, alias):
+    return verb == alias or (len(verb) > 1 and command.startswith(verb))
+
+
+def select_level(level):
+    frame = gdb.newest_frame()
+    while frame is not None and frame.level() < level:
+        frame = frame.older()
+    if frame is None:
+        raise gdb.GdbError("No frame at level %d." % (level - 1))
+    frame.select()
+
+
+def without_detour(text):
+    if text.startswith("#0"):
+        frame_1 = re.search(r"^#1 ", text, re.MULTILINE)
+        text = text[frame_1.start():] if frame_1 else ""
+    return re.sub(r"^(#|Stack level )(\d+)(,| *)", renumbered, text, flags=re.MULTILINE)
+
+
+def renumbered(label):
+    return (label[1] + str(int(label[2]) - 1)).ljust(len(label[1] + label[2])) + label[3]
+
+
 def on_stack_of(g, command):
     """Runs a command with frames as the goroutine's; returns what it printed, without the frame of the detour."""
     if g.thread is not None and g.thread.is_valid():
@@ -184,8 +228,10 @@ def on_stack_of(g, command):
     detour.goroutine = g
     gdb.invalidate_cached_frames()
     try:
-        lines = gdb.execute(command, to_string=True).splitlines(True)
-        return "".join(lines[1:] if lines and lines[0].startswith("#0") else lines)
+        first = gdb.newest_frame().older()
+        if first is not None:
+            first.select()
+        return execute_behind_detour(command)
     finally:
         detour.goroutine = None
         gdb.invalidate_cached_frames()
