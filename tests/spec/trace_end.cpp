@@ -117,7 +117,7 @@ TEST(a_trace, may_be_stopped_by_a_destructor_at_exit) { expect_last_goroutine(st
 
 const test::scenario quits("quits", [] {
   trace_until([] {
-    ::kill(::getpid(), SIGQUIT);
+    ::raise(SIGQUIT);
     weft::chan<int>().recv();
   });
 });

@@ -13,7 +13,7 @@ import tempfile
 GDB, ROOT, *SUBJECTS = sys.argv[1:]
 COMMANDS = ["info goroutines", "goroutine all bt", "goroutine 1 bt 2", "goroutine 424242 bt", "bt 1",
             "echo \\n--three--\\n", "goroutine all bt 3", "echo \\n--first--\\n", "goroutine all frame 0",
-            "echo \\n--second--\\n", "goroutine all frame 1", "echo \\n--up--\\n", "goroutine all up", "echo \\n--done--\\n"]
+            "echo \\n--second--\\n", "goroutine all frame 1", "echo \\n--up--\\n", "goroutine all up", "echo \\n--end--\\n"]
 
 
 def run_gdb(*arguments):
@@ -48,9 +48,9 @@ def check(what, done, running):
 
 def check_numbers(what, text):
     """Frames are counted, and numbered, from the goroutine's innermost one."""
-    part = {name: after.split("\n--")[0] for name, after in re.findall(r"^--(\w+)--\n(.*?)(?=^--)", text, re.MULTILINE | re.DOTALL)}
-    frames = {name: [re.findall(r"^#(\d+) +(.*)$", one, re.MULTILINE) for one in re.split(r"^goroutine .*:\n", shown, flags=re.MULTILINE)[1:]]
-              for name, shown in part.items()}
+    parts = dict(re.findall(r"^--(\w+)--\n(.*?)(?=^--)", text, re.MULTILINE | re.DOTALL))
+    frames = {name: [re.findall(r"^#(\d+) +(.*)$", one, re.MULTILINE)
+                     for one in re.split(r"^goroutine .*:\n", shown, flags=re.MULTILINE)[1:]] for name, shown in parts.items()}
     for name, numbers in (("three", ["0", "1", "2"]), ("first", ["0"]), ("second", ["1"]), ("up", ["1"])):
         if len(frames[name]) != 6 or any([n for n, _ in one] != numbers for one in frames[name]):
             sys.exit(f"{text}\nFAILED: {what}: the numbers of frames after --{name}--: {frames[name]}")
