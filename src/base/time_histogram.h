@@ -19,7 +19,7 @@ class time_histogram {
   static constexpr std::size_t bucket_of(std::int64_t ns) noexcept {
     if (ns < (std::int64_t{1} << lowest_power)) return 0;
     if (ns >= (std::int64_t{1} << highest_power)) return buckets - 1;
-    const int power = std::bit_width(static_cast<std::uint64_t>(ns)) - 1;
+    const int power = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(ns))) - 1;  // an int in later standard libraries
     const auto part = static_cast<std::size_t>((ns >> (power - 2)) & (parts - 1));
     return 1 + static_cast<std::size_t>(power - lowest_power) * parts + part;
   }

@@ -81,7 +81,7 @@ class writer {
   writer(const census& c, bool only_waiting) : census_(c), only_waiting_(only_waiting) {}
 
   std::string text() {
-    for (const auto& [stack, group] : groups()) write_group(group, stack);
+    for (const auto& [stack, members] : groups()) write_group(members, stack);
     if (!only_waiting_) {
       for (const census::unborn& u : census_.never_started()) write_unborn(u);
     }

@@ -149,7 +149,7 @@ record* allocate_record() {
     return take_shared_record();
   }
   record* r = take_record(m->p);
-  r->creator = m->curg != nullptr ? m->curg->id : 0;
+  r->creator = m->curg != nullptr ? m->curg->id.get() : 0;  // without get() both sides would become an int
   leave(m);
   return r;
 }
@@ -211,7 +211,7 @@ void exit_goroutine() {
 
 std::uint64_t goroutine_id() {
   const gmp::machine* m = gmp::current_machine();
-  return m == nullptr || m->curg == nullptr ? 0 : m->curg->id;
+  return m == nullptr || m->curg == nullptr ? 0 : m->curg->id.get();  // as above: an int is too short
 }
 
 bool in_goroutine() { return goroutine_id() != 0; }

@@ -83,7 +83,8 @@ arena* new_arena(int c, const arena* previous) noexcept WEFT_REQUIRES(shared.loc
   if (n == max_arenas) base::fatal("too many stack arenas");
   // Small at first, then in large pieces; never more than 4 GiB of address space at a time.
   std::uint32_t stacks = previous == nullptr ? carve_batch : std::min(previous->capacity * 2, std::uint32_t{4096});
-  stacks = std::max<std::uint32_t>(1, std::min<std::uint32_t>(stacks, (std::uint64_t{4} << 30) / class_stride(c)));
+  const std::uint64_t most = (std::uint64_t{4} << 30) / class_stride(c);
+  stacks = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, std::min<std::uint64_t>(stacks, most)));
   void* memory = os::reserve_stacks(stacks * class_stride(c));
   if (memory == nullptr) {
     base::fatal("cannot reserve address space for more stacks (", shared.total.load(std::memory_order_relaxed), " exist, ",

@@ -17,7 +17,7 @@ struct ends_early : std::runtime_error {
 // The fields of a message, one after the other.
 class message {
  public:
-  explicit message(std::string_view bytes) : rest_(bytes) {}
+  explicit message(std::string_view whole) : rest_(whole) {}
 
   // False at the end.
   bool next() {
