@@ -239,6 +239,7 @@ TEST(a_dump, shows_a_stack_that_thousands_have_once_and_counts_them) {
 TEST(a_dump, shows_goroutines_in_blocking_calls_and_running_ones) {
   weft::run(
       [] {
+        test::await_solitude();
         std::atomic<int> inside = 0;
         std::atomic<bool> over = false;
         test::crew crew;
