@@ -53,8 +53,8 @@ struct predicate_ref {
 
 }  // namespace detail
 
-// To wait with a std::unique_lock that has not locked is a std::logic_error. notify_one() wakes the longest waiter. It may be destroyed once every waiter was notified, even if some have not yet
-// left wait().
+// To wait with a std::unique_lock that has not locked is a std::logic_error. notify_one() wakes the longest waiter. It may be
+// destroyed once every waiter was notified, even if some have not yet left wait().
 //
 //   word_   waiting (the queue is not empty), guard (src/sync/guard.h)
 //   head_   the queue, behind the guard

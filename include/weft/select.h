@@ -65,7 +65,10 @@ class recv_case {
   }
 
   void run(bool delivered) {
-    if constexpr (!TakesNothing && std::is_invocable_v<F&, std::optional<T>>) {
+    if constexpr (TakesNothing) {  // alone: the next question may need the handler's body
+      if constexpr (!is_bits<T>) value_.reset();
+      std::invoke(handler_);
+    } else if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
       if constexpr (is_bits<T>) {
         std::invoke(handler_, delivered ? std::optional<T>(std::in_place, std::move(value_.value)) : std::nullopt);
       } else if constexpr (requires { handler_(take()); }) {

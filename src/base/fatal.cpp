@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include <unistd.h>
 
@@ -12,7 +13,8 @@ namespace weft::base {
 namespace {
 
 constinit std::atomic<void (*)() noexcept> before_abort{nullptr};
-constinit std::atomic<pid_t> announced_by{0};
+constinit std::atomic<end> ending{end::none};
+constinit std::atomic<pid_t> announcer{0};
 
 }  // namespace
 
@@ -79,13 +81,20 @@ void text::print() noexcept {
 
 void announce_end() noexcept {
   pid_t nobody = 0;
-  announced_by.compare_exchange_strong(nobody, ::gettid(), std::memory_order_relaxed);
+  announcer.compare_exchange_strong(nobody, ::gettid(), std::memory_order_relaxed);
+  foresee_end();
 }
 
-bool end_is_announced_elsewhere() noexcept {
-  const pid_t who = announced_by.load(std::memory_order_relaxed);
-  return who != 0 && who != ::gettid();
+void foresee_end() noexcept {
+  end none = end::none;
+  ending.compare_exchange_strong(none, end::under_way, std::memory_order_release, std::memory_order_relaxed);
 }
+
+void tell_end() noexcept { ending.store(end::told, std::memory_order_release); }
+
+end state_of_end() noexcept { return ending.load(std::memory_order_acquire); }
+
+std::int32_t announcer_of_end() noexcept { return announcer.load(std::memory_order_relaxed); }
 
 void fatal(std::string_view message) noexcept {
   announce_end();
@@ -97,7 +106,9 @@ void fatal(std::string_view message) noexcept {
 }
 
 void do_before_abort() noexcept {
-  if (const auto last = before_abort.exchange(nullptr, std::memory_order_acquire)) last();
+  [[gnu::tls_model("initial-exec")]] static thread_local bool is_dying = false;  // it may die of what is done here
+  if (std::exchange(is_dying, true)) return;
+  if (const auto last = before_abort.load(std::memory_order_acquire)) last();
 }
 
 void set_before_abort(void (*f)() noexcept) noexcept { before_abort.store(f, std::memory_order_release); }

@@ -34,16 +34,24 @@ class text {
   std::size_t size_ = 0;
 };
 
-// This thread, or one that acts for it, is about to end the program, with a report that takes a while. Only the first one counts.
-// Nobody else should be faster, with another exit code: see await_the_end() in sched/last_words.h.
+// Somebody is about to end the program, with a report that takes a while; nobody else should be faster, with another exit code: see
+// await_the_end() in sched/last_words.h.
+//
+//   none --announce_end()--> under_way, by this thread --tell_end()--> told      what is left is the program's own business: its
+//     |                         ^                                                terminate handler may do anything
+//     +--foresee_end()--> under_way, by nobody yet
+enum class end : std::uint32_t { none, under_way, told };
 void announce_end() noexcept;
-// Somebody has; but this thread goes on, for it is the one.
-bool end_is_announced_elsewhere() noexcept;
+void foresee_end() noexcept;
+void tell_end() noexcept;
+end state_of_end() noexcept;
+std::int32_t announcer_of_end() noexcept;  // its thread; 0: nobody yet
 
 // Prints "fatal error: <message>", has the goroutines listed if that is possible where this is called, and aborts.
 [[noreturn]] void fatal(std::string_view message) noexcept;
 
-// What is done between the message and the end; once, by who dies first. Set by sched/last_words.cpp.
+// What is done between the message and the end, once by each thread that dies: the second one waits for the first. Set by
+// sched/last_words.cpp.
 void set_before_abort(void (*f)() noexcept) noexcept;
 void do_before_abort() noexcept;
 

@@ -69,6 +69,7 @@ struct processor {
   bool timers_put_off = false;                       // who stood in runnext went before a timer: see put_off_timers()
   std::int64_t turn_of_global = 0;                   // when the global queue had its last turn (coarse clock)
   std::uint32_t runnext_streak = 0;                  // choices in a row that came from runnext
+  std::uint32_t queue_turn = 0;                      // sched_tick when ring or global queue had their last turn
   magazines<detail::record> records;                 // free spawn records (sched/records.h)
   magazines<timer_block> timer_blocks;               // free timers with a function (sched/timer_blocks.h)
   std::uint32_t stack_count = 0;
@@ -116,6 +117,10 @@ struct processor {
   const machine* seen_bound_for = nullptr;  // it was on its way there (sched.lock)
   std::uint64_t seen_calls = 0;
   std::int64_t seen_call_when = 0;
+
+  // The owner: whoever runs next comes from a queue, or there is nobody in them.
+  void note_queue_turn() noexcept { queue_turn = sched_tick.load(std::memory_order_relaxed); }
+  std::uint32_t slices_since_queue_turn() const noexcept { return sched_tick.load(std::memory_order_relaxed) - queue_turn; }
 
   // The owner: whoever runs next has a new time slice.
   void begin_slice() noexcept { sched_tick.store(sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }

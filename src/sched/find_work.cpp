@@ -1,5 +1,5 @@
 // The order of the sources: stop request, own timers (but once after who stands in runnext), every 61st time the global
-// queue, runnext, own ring, the global queue (a fair share), the network without waiting, stealing, then under the lock
+// queue, the queues if they had no turn for some slices, runnext, own ring, the global queue (a fair share), the network without waiting, stealing, then under the lock
 // what is shared once more, then the P goes idle, every queue is looked at once more, and the M sleeps: one of them in
 // the poller, until the next timer.
 #include "sched/find_work.h"
@@ -28,6 +28,12 @@ constexpr std::int64_t a_moment_ns = 5'000;
 
 runnable* in_new_slice(processor* p, runnable* r) noexcept {
   p->begin_slice();
+  return r;
+}
+
+runnable* of_queue(processor* p, runnable* r) noexcept {
+  p->begin_slice();
+  p->note_queue_turn();
   return r;
 }
 
@@ -71,6 +77,16 @@ runnable* from_global(processor* p) noexcept {
   if (sched.global_size.load(std::memory_order_relaxed) == 0) return nullptr;
   base::lock_guard guard(sched.lock);
   return take_global_batch(p);
+}
+
+// Whom a timer or a socket readies goes to runnext, before the ring. Three goroutines that nap for less time than they compute would
+// so keep a P to themselves for ever: at each choice another one's nap is over, also at the end of a slice. Not at the first
+// end: beside goroutines that only compute, somebody whose time has come goes first.
+runnable* from_queues_if_overdue(processor* p) noexcept {
+  constexpr std::uint32_t slices = 3;
+  if (p->slices_since_queue_turn() < slices) [[likely]] return nullptr;
+  if (runnable* r = from_global(p)) put_last(p, r);
+  return from_ring(p);
 }
 
 // Spinners are at most half of the busy Ps.
@@ -218,20 +234,22 @@ runnable* find_work(machine* m) noexcept {
     const bool timers_ran = run_own_timers(p, now);
     // Not before those whose time has come: it may be for them that the P was taken from the one that is next there.
     if (!timers_ran) {
-      if (runnable* r = from_global_on_tick(p)) return in_new_slice(p, r);
+      if (runnable* r = from_global_on_tick(p)) return of_queue(p, r);
     }
     poll_network_in_turn(p);
+    if (runnable* r = from_queues_if_overdue(p)) return of_queue(p, r);
     // Inherits the slice; but one that a timer or a socket has just readied does not inherit one that is over.
     if (runnable* r = take_runnext(p)) return slice_is_over ? in_new_slice(p, r) : r;
-    if (runnable* r = from_ring(p)) return in_new_slice(p, r);
-    if (runnable* r = from_global(p)) return in_new_slice(p, r);
+    if (runnable* r = from_ring(p)) return of_queue(p, r);
+    if (runnable* r = from_global(p)) return of_queue(p, r);
+    p->note_queue_turn();
     if (poll_network(p)) continue;
     bool spared = false;
     if (may_spin(m)) {
-      if (runnable* r = steal_or_spin(m, spared)) return in_new_slice(p, r);
+      if (runnable* r = steal_or_spin(m, spared)) return of_queue(p, r);
     }
     p->timers.unlist_if_empty();
-    if (runnable* r = go_idle(m)) return in_new_slice(p, r);
+    if (runnable* r = go_idle(m)) return of_queue(p, r);
     if (m->p == nullptr) {
       sleep_unless_work_appeared(m, spared);
       m->works_since = os::now_ns();

@@ -136,6 +136,14 @@ bool is_quit_free() noexcept {
   return action.sa_handler == SIG_DFL || (action.sa_handler == SIG_IGN && ignored_from_the_start);
 }
 
+// This may be the thread that sleeps in a main() of the program's own, whose call the signal has cut short: it might go on to end the
+// program in a way in which await_the_end() is not asked. Not for ever: it may hold what the dump needs.
+void hold_main_thread() noexcept {
+  if (gmp::current_machine() != nullptr || is_service_thread(::gettid())) return;
+  const std::int64_t until = os::now_ns() + same_quit_ns;
+  for (std::int64_t left = same_quit_ns; left > 0; left = until - os::now_ns()) os::sleep_thread_ns(left);
+}
+
 void on_quit(int signal) noexcept {
   const int saved = errno;
   std::int64_t first = 0;
@@ -146,16 +154,19 @@ void on_quit(int signal) noexcept {
     ::raise(signal);
   }
   if (is_first) {
+    base::foresee_end();
     requested.quit.store(true, std::memory_order_release);  // [last_words.request]
     wake_factory();
+    hold_main_thread();
   }
   errno = saved;
 }
 
-// Also if a SIGQUIT is not attended to yet: it may have cut short the very call in which main() slept.
-bool end_is_near() noexcept {
-  if (!base::end_is_announced_elsewhere() && !requested.quit.load(std::memory_order_acquire)) return false;
-  return !handler_in_forked_child();
+// For how long the end is waited for: as long as the report may take, with the list and what a trace has to write yet; a moment if
+// nobody has begun with it; and a moment more for what the program does after it.
+std::int64_t patience_with_end() noexcept {
+  if (base::state_of_end() == base::end::told) return 1'000'000'000;
+  return base::announcer_of_end() == 0 ? same_quit_ns : patience_ns + 35'000'000'000;
 }
 
 // ---- deadlock ------------------------------------------------------------------------------------------------------
@@ -267,11 +278,20 @@ void request_deadlock_check() noexcept {
 void list_goroutines_before_the_end(const void* signal_context) noexcept {
   list_goroutines(signal_context);
   trace::write_last_part();
+  base::tell_end();
 }
 
 void await_the_end() noexcept {
-  const std::int64_t until = os::now_ns() + 2 * patience_ns;
-  while (end_is_near() && os::now_ns() < until) os::sleep_thread_ns(1'000'000);
+  static constinit std::atomic<bool> given_up{false};
+  if (base::state_of_end() == base::end::none || handler_in_forked_child()) return;
+  if (base::announcer_of_end() == ::gettid() || given_up.load(std::memory_order_relaxed)) return;
+  base::end phase = base::state_of_end();
+  for (std::int64_t since = os::now_ns(); os::now_ns() - since < patience_with_end(); os::sleep_thread_ns(1'000'000)) {
+    if (base::state_of_end() == phase) continue;
+    phase = base::state_of_end();
+    since = os::now_ns();
+  }
+  given_up.store(true, std::memory_order_relaxed);  // it does not end: nobody waits again
 }
 
 void prepare_last_words() noexcept {

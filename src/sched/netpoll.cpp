@@ -230,7 +230,7 @@ waited wait_for_events(machine* m, poll::events& found) noexcept {
     return waited::called_away;
   }
   poller_is_back();
-  std::int64_t batch = traffic.batch_before(next_timer(), os::now_ns());
+  std::int64_t batch = traffic.batch_before(next_timer(), os::now_ns(), timers_run());
   bool nearly_due = false;
   while (found.ready.empty() && !sched.poller_recalled.exchange(false, std::memory_order_seq_cst)) {
     const std::int64_t when = next_timer();

@@ -152,6 +152,7 @@ inline void look_around_soon(processor* p) noexcept {
   runnable* r = p->alone ? p->ring.pop_unshared() : p->ring.pop();
   if (r == nullptr) return nullptr;
   p->begin_slice();
+  p->note_queue_turn();
   return r;
 }
 

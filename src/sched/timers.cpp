@@ -115,6 +115,12 @@ std::int64_t next_timer() noexcept {
   return first;
 }
 
+std::uint64_t timers_run() noexcept {
+  std::uint64_t n = 0;
+  for (int i = 0; i < sched.procs.load(std::memory_order_acquire); ++i) n += processor_at(i)->counters.timers_run.read();
+  return n;
+}
+
 void forget_stopped_timers() noexcept {
   for_each_with_timers([](processor* p) noexcept { p->timers.forget_stopped(); });
 }

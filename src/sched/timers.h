@@ -26,6 +26,8 @@ bool steal_timers(machine* thief, processor* victim, std::int64_t& now) noexcept
 
 // The earliest deadline of all Ps, or an earlier one of a timer that was stopped; 0 if there is none.
 std::int64_t next_timer() noexcept;
+// How many have been run, ever, by all Ps.
+std::uint64_t timers_run() noexcept;
 // From now on next_timer() does not count those that have been stopped: before a thread sleeps until then. Without a lock.
 void forget_stopped_timers() noexcept;
 

@@ -85,7 +85,7 @@ bool condition_variable::sleep(cond_waiter& self, std::int64_t deadline_ns) noex
   return true;
 }
 
-// A user's lock may throw. Then nobody waits any more.
+// A user's lock may throw. Then nobody waits any more; a notification that has come meanwhile is gone.
 void condition_variable::unlock(detail::lock_ref lock, cond_waiter& self) {
   try {
     lock.unlock_it(lock.lock);

@@ -1,6 +1,7 @@
 // A goroutine dies, and main ends while the report is written: the program ends as the report says.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 #include <weft/weft.h>
 
 #include <atomic>
@@ -56,6 +57,32 @@ const test::scenario exits_in_its_terminate_handler("exits_in_its_terminate_hand
   die_beside_main(throw_something);
 });
 
+const test::scenario two_throw("two_throw", [] {
+  weft::run(
+      [] {
+        weft::go({.name = "witness"}, test::park_for_ever);
+        test::await([] { return weft::runtime::read_sched_stats().parks != 0; });
+        static std::atomic<int> ready = 0;
+        for (int i = 0; i < 4; ++i) {
+          weft::go([] {
+            ++ready;
+            test::spin_until([] { return ready == 4; });
+            throw_something();
+          });
+        }
+        test::park_for_ever();
+      },
+      {.procs = 4});
+});
+
+// Its terminate handler never comes to an end.
+const test::scenario dies_for_ever("dies_for_ever", [] {
+  std::set_terminate([] {
+    for (;;) ::pause();
+  });
+  die_beside_main(throw_something);
+});
+
 void expect_list(const test::outcome& end) {
   EXPECT_FALSE(end.timed_out) << end;
   EXPECT_NE(end.err.find("] \"witness\":"), std::string::npos) << "no list\n" << end;
@@ -78,6 +105,19 @@ TEST(main_that_ends_beside_a_dying_goroutine, waits_in_exit_too) {
   const auto end = throws_in_the_background.run();
   EXPECT_EQ(end.signal, SIGABRT) << end;
   EXPECT_NE(end.err.find("the boat sank"), std::string::npos) << end;
+}
+
+TEST(main_that_ends_beside_a_dying_goroutine, does_not_wait_for_ever) {
+  const auto end = dies_for_ever.run();
+  EXPECT_FALSE(end.timed_out) << end;
+  EXPECT_EQ(end.exit_code, 0) << end;
+  expect_list(end);
+}
+
+TEST(goroutines_that_die_at_once, do_not_cut_each_others_report_off) {
+  const auto end = two_throw.run();
+  EXPECT_EQ(end.signal, SIGABRT) << end;
+  expect_list(end);
 }
 
 TEST(main_that_ends_beside_a_dying_goroutine, does_not_wait_for_a_handler_that_exits) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/anywhere.h"
 #include "support/await.h"
 #include "support/one_slice.h"
 #include "support/without_preemption.h"
@@ -288,6 +289,34 @@ std::string order_of_sleeper_and_chain(int choices) {
 }
 
 // Who was just spawned is about to run: it does not wait behind whom a timer readies at that moment.
+// Whenever one of them naps, the nap of another one is over.
+TEST(goroutines_that_nap_for_less_time_than_they_compute, do_not_keep_their_p_to_themselves) {
+  using std::chrono::steady_clock;
+  weft::run(
+      [] {
+        std::atomic<bool> over = false;
+        test::crew crew;
+        for (int i = 0; i < 3; ++i) {
+          crew.goroutine([&] {
+            while (!over) {
+              weft::sleep_for(std::chrono::microseconds(100));
+              for (const auto until = steady_clock::now() + std::chrono::microseconds(300); steady_clock::now() < until;) {
+              }
+            }
+          });
+        }
+        steady_clock::duration worst{};
+        for (const auto began = steady_clock::now(); steady_clock::now() - began < std::chrono::seconds(4);) {
+          const auto before = steady_clock::now();
+          weft::sleep_for(std::chrono::milliseconds(2));
+          worst = std::max(worst, steady_clock::now() - before);
+        }
+        over = true;
+        EXPECT_LT(worst, std::chrono::milliseconds(1500));
+      },
+      {.procs = 1});
+}
+
 TEST(a_timer_that_is_due, lets_the_one_in_runnext_go_first_but_not_a_chain_of_them) {
   weft::run(
       [] {

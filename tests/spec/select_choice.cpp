@@ -377,6 +377,16 @@ TEST_P(select_anywhere, a_very_long_time_is_not_over_at_once) {
   });
 }
 
+TEST_P(select_anywhere, on_done_gives_its_handler_nothing_whatever_that_would_take) {
+  here([] {
+    auto [context, cancel] = weft::with_cancel(weft::background());
+    cancel();
+    int arguments = -1;
+    EXPECT_EQ(weft::select(weft::on_done(context, [&](auto... a) { arguments = (0 + ... + a); })), 0u);
+    EXPECT_EQ(arguments, 0);
+  });
+}
+
 // ---- handlers ----
 
 TEST_P(select_anywhere, runs_the_handler_of_the_winner_and_no_other) {
