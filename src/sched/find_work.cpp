@@ -1,7 +1,7 @@
 // The order of the sources: stop request, own timers (but once after who stands in runnext), every 61st time the global
-// queue, the queues if they had no turn for some slices, runnext, own ring, the global queue (a fair share), the network without waiting, stealing, then under the lock
-// what is shared once more, then the P goes idle, every queue is looked at once more, and the M sleeps: one of them in
-// the poller, until the next timer.
+// queue, the queues if they had no turn for some slices, runnext, own ring, the global queue (a fair share), the network
+// without waiting, stealing, then under the lock what is shared once more, then the P goes idle, every queue is looked at
+// once more, and the M sleeps: one of them in the poller, until the next timer.
 #include "sched/find_work.h"
 
 #include "base/delay.h"

@@ -1,5 +1,5 @@
 // Whether timers come so densely that to sleep until each of them costs more than what they start. Then the M in the poller waits
-// for a batch of them: each is late by as much as a sleep is on most systems, and a program with 10^5 sleepers takes a fifth
+// for a batch of them: each is late by as much as a sleep is on most systems, and a program with 10^5 sleepers takes a sixth
 // less CPU time.
 #pragma once
 
