@@ -48,17 +48,6 @@ void serve(net::listener& listener) {
   }
 }
 
-// The listener closes, so nobody else comes in; the connections that there still are end with the program.
-void serve_until_told(std::string_view where, const example::end_signals& end) {
-  net::listener listener = net::listen_tcp(where);
-  weft::wait_group server;
-  server.go([&] { serve(listener); });
-  example::say_where(listener);
-  end.wait();
-  listener.close();
-  server.wait();
-}
-
 std::string ask(std::string_view where, std::string_view text) {
   net::conn c = net::dial_tcp(where);
   c.write(text);
@@ -97,7 +86,7 @@ int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   if (what == "serve" && argc == 3) {
     const example::end_signals end;  // before run() starts threads
-    return example::run("echo", [&] { serve_until_told(argv[2], end); });
+    return example::run("echo", [&] { example::serve_until(end, argv[2], serve); });
   }
   return example::run("echo", [&] {
     if (argc == 1) return demonstrate();

@@ -5,10 +5,13 @@
 
 #include <cerrno>
 #include <csignal>
+#include <string_view>
 #include <system_error>
 
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+#include "usage.h"
 
 namespace example {
 
@@ -34,5 +37,18 @@ class end_signals {
  private:
   int fd_;
 };
+
+// Calls serve(listener), which returns when the listener is closed: that is at the signal. Nobody else comes in then; the connections
+// that there still are end with the program.
+template <class Serve>
+void serve_until(const end_signals& end, std::string_view where, Serve serve) {
+  weft::net::listener listener = weft::net::listen_tcp(where);
+  weft::wait_group server;
+  server.go([&] { serve(listener); });
+  say_where(listener);
+  end.wait();
+  listener.close();
+  server.wait();
+}
 
 }  // namespace example

@@ -164,21 +164,11 @@ void accept_all(net::listener& listener) {
   }
 }
 
-void serve_until_told(std::string_view where, const example::end_signals& end) {
-  net::listener listener = net::listen_tcp(where);
-  weft::wait_group server;
-  server.go([&] { accept_all(listener); });
-  example::say_where(listener);
-  end.wait();
-  listener.close();
-  server.wait();
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   if (example::asked_for_help(argc, argv, usage)) return 0;
   if (argc > 2 || (argc == 2 && argv[1][0] == '-')) return example::misunderstood(usage);
   const example::end_signals end;  // before run() starts threads
-  return example::run("http_server", [&] { serve_until_told(argc == 2 ? argv[1] : "127.0.0.1:8080", end); });
+  return example::run("http_server", [&] { example::serve_until(end, argc == 2 ? argv[1] : "127.0.0.1:8080", accept_all); });
 }

@@ -65,10 +65,7 @@ class recv_case {
   }
 
   void run(bool delivered) {
-    if constexpr (TakesNothing) {  // alone: the next question may need the handler's body
-      if constexpr (!is_bits<T>) value_.reset();
-      std::invoke(handler_);
-    } else if constexpr (std::is_invocable_v<F&, std::optional<T>>) {
+    if constexpr (takes_value()) {
       if constexpr (is_bits<T>) {
         std::invoke(handler_, delivered ? std::optional<T>(std::in_place, std::move(value_.value)) : std::nullopt);
       } else if constexpr (requires { handler_(take()); }) {
@@ -90,6 +87,14 @@ class recv_case {
  private:
   template <class, class, bool>
   friend class recv_case;
+
+  static constexpr bool takes_value() {
+    if constexpr (TakesNothing) {
+      return false;  // and the question below is not put: a generic handler might not compile with a value
+    } else {
+      return std::is_invocable_v<F&, std::optional<T>>;
+    }
+  }
 
   // Not inlined: compilers would see that there may be none, and warn of a handler that does not ask.
   [[gnu::noinline]] std::optional<T> take() noexcept {

@@ -118,12 +118,15 @@ struct processor {
   std::uint64_t seen_calls = 0;
   std::int64_t seen_call_when = 0;
 
-  // The owner: whoever runs next comes from a queue, or there is nobody in them.
-  void note_queue_turn() noexcept { queue_turn = sched_tick.load(std::memory_order_relaxed); }
-  std::uint32_t slices_since_queue_turn() const noexcept { return sched_tick.load(std::memory_order_relaxed) - queue_turn; }
-
   // The owner: whoever runs next has a new time slice.
   void begin_slice() noexcept { sched_tick.store(sched_tick.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  // The same for one that comes from a queue: they have their turn. Or there is nobody in them.
+  void begin_slice_of_queue() noexcept {
+    begin_slice();
+    note_queue_turn();
+  }
+  void note_queue_turn() noexcept { queue_turn = sched_tick.load(std::memory_order_relaxed); }
+  std::uint32_t slices_since_queue_turn() const noexcept { return sched_tick.load(std::memory_order_relaxed) - queue_turn; }
 
   // By anyone.
   std::uint32_t short_yields() const noexcept {

@@ -26,14 +26,8 @@ constexpr std::int64_t spin_ns = 20'000;
 constexpr std::int64_t spin_interval_ns = 2'000;
 constexpr std::int64_t a_moment_ns = 5'000;
 
-runnable* in_new_slice(processor* p, runnable* r) noexcept {
-  p->begin_slice();
-  return r;
-}
-
 runnable* of_queue(processor* p, runnable* r) noexcept {
-  p->begin_slice();
-  p->note_queue_turn();
+  p->begin_slice_of_queue();
   return r;
 }
 
@@ -239,7 +233,10 @@ runnable* find_work(machine* m) noexcept {
     poll_network_in_turn(p);
     if (runnable* r = from_queues_if_overdue(p)) return of_queue(p, r);
     // Inherits the slice; but one that a timer or a socket has just readied does not inherit one that is over.
-    if (runnable* r = take_runnext(p)) return slice_is_over ? in_new_slice(p, r) : r;
+    if (runnable* r = take_runnext(p)) {
+      if (slice_is_over) p->begin_slice();
+      return r;
+    }
     if (runnable* r = from_ring(p)) return of_queue(p, r);
     if (runnable* r = from_global(p)) return of_queue(p, r);
     p->note_queue_turn();

@@ -283,9 +283,9 @@ void list_goroutines_before_the_end(const void* signal_context) noexcept {
 
 void await_the_end() noexcept {
   static constinit std::atomic<bool> given_up{false};
-  if (base::state_of_end() == base::end::none || handler_in_forked_child()) return;
-  if (base::announcer_of_end() == ::gettid() || given_up.load(std::memory_order_relaxed)) return;
   base::end phase = base::state_of_end();
+  if (phase == base::end::none || handler_in_forked_child()) return;
+  if (base::announcer_of_end() == ::gettid() || given_up.load(std::memory_order_relaxed)) return;
   for (std::int64_t since = os::now_ns(); os::now_ns() - since < patience_with_end(); os::sleep_thread_ns(1'000'000)) {
     if (base::state_of_end() == phase) continue;
     phase = base::state_of_end();

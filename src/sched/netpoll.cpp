@@ -230,14 +230,14 @@ waited wait_for_events(machine* m, poll::events& found) noexcept {
     return waited::called_away;
   }
   poller_is_back();
-  std::int64_t batch = traffic.batch_before(next_timer(), os::now_ns(), timers_run());
-  bool nearly_due = false;
+  bool is_first_look = true, nearly_due = false;
   while (found.ready.empty() && !sched.poller_recalled.exchange(false, std::memory_order_seq_cst)) {
     const std::int64_t when = next_timer();
     const std::int64_t now = os::now_ns();
+    const std::int64_t batch = std::exchange(is_first_look, false) ? traffic.batch_before(when, now, timers_run) : 0;
     if (when == 0 ? !poll::any_waiter() : when <= now) break;
     const std::int64_t lead = batch == 0 && may_look(now) ? poll::usual_delay() : 0;
-    const std::int64_t until = when == 0 ? poll::no_deadline : std::max(when - lead, now + std::exchange(batch, 0));
+    const std::int64_t until = when == 0 ? poll::no_deadline : std::max(when - lead, now + batch);
     nearly_due = until <= now;
     if (nearly_due) break;
     sched.poll_until.store(until, std::memory_order_seq_cst);

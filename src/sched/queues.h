@@ -151,8 +151,7 @@ inline void look_around_soon(processor* p) noexcept {
   base::prefetch(p->ring.peek_second());
   runnable* r = p->alone ? p->ring.pop_unshared() : p->ring.pop();
   if (r == nullptr) return nullptr;
-  p->begin_slice();
-  p->note_queue_turn();
+  p->begin_slice_of_queue();
   return r;
 }
 

@@ -18,14 +18,15 @@ class timer_traffic {
   static constexpr int judged = 16;
   static constexpr std::uint64_t worth = 8 * judged;
 
-  // There is nothing to do at the time `now`, the next timer is due at `when` (0: there is none), and so many have been run in all.
-  // How long to sleep at least.
-  std::int64_t batch_before(std::int64_t when, std::int64_t now, std::uint64_t timers_run) noexcept {
-    if (batches_ == judged) judge(timers_run);
+  // There is nothing to do at the time `now`, and the next timer is due at `when` (0: there is none). How long to sleep at least.
+  // timers_run() says how many have been run in all; it is seldom asked, for it has to look at all Ps.
+  template <class Count>
+  std::int64_t batch_before(std::int64_t when, std::int64_t now, Count timers_run) noexcept {
+    if (batches_ == judged) judge(timers_run());
     const bool at_once = when != 0 && when - now < a_moment_ns;
     row_ = at_once ? std::min(row_ + 1, needed_) : 0;
     if (row_ < needed_) return 0;
-    if (batches_++ == 0) timers_before_ = timers_run;
+    if (batches_++ == 0) timers_before_ = timers_run();
     return batch_ns;
   }
 

@@ -11,32 +11,14 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/fork.h"
 #include "support/subprocess.h"
 
 namespace {
 
 using namespace std::chrono_literals;
-
-bool is_child = false;  // after a fork: this process
-
-}  // namespace
-
-// What the leak sanitizer asks at the exit of a process. In a child it would look for the stacks of threads that the child
-// does not have: it calls what they hold leaked, or waits for them for ever.
-extern "C" int __lsan_is_turned_off();
-extern "C" int __lsan_is_turned_off() { return is_child ? 1 : 0; }
-
-namespace {
-
-int status_of(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
 
 // As when a program calls exit() in a child, and has contexts among its static objects.
 TEST(fork, a_child_may_destroy_contexts_and_ask_them) {
@@ -50,7 +32,7 @@ TEST(fork, a_child_may_destroy_contexts_and_ask_them) {
         child.reset();
         ::_exit(canceled ? 1 : 0);
       }
-      EXPECT_EQ(status_of(pid), 0);
+      EXPECT_EQ(test::status_of(pid), 0);
     }).get();
   });
 }
@@ -66,7 +48,7 @@ TEST(fork, and_exec_work_at_any_time) {
             ::execlp("true", "true", static_cast<char*>(nullptr));
             ::_exit(99);
           }
-          EXPECT_EQ(status_of(child), 0);
+          EXPECT_EQ(test::status_of(child), 0);
           weft::yield();
         }
       });
@@ -86,7 +68,7 @@ int in_child(F f) {
     f();
     ::_exit(0);
   }
-  return status_of(child);
+  return test::status_of(child);
 }
 
 const test::scenario yields("yields", [] {
@@ -125,10 +107,10 @@ std::string path_of_listener() { return "/tmp/weft-fork-" + std::to_string(::get
 int status_of_exiting_child() {
   const pid_t child = ::fork();
   if (child == 0) {
-    is_child = true;
+    test::is_forked_child = true;
     std::exit(0);
   }
-  return status_of(child);
+  return test::status_of(child);
 }
 
 const test::scenario exits_with_sockets("exits_with_sockets", [] {

@@ -288,7 +288,6 @@ std::string order_of_sleeper_and_chain(int choices) {
   return in_time ? order : "";
 }
 
-// Who was just spawned is about to run: it does not wait behind whom a timer readies at that moment.
 // Whenever one of them naps, the nap of another one is over.
 TEST(goroutines_that_nap_for_less_time_than_they_compute, do_not_keep_their_p_to_themselves) {
   using std::chrono::steady_clock;
@@ -317,6 +316,7 @@ TEST(goroutines_that_nap_for_less_time_than_they_compute, do_not_keep_their_p_to
       {.procs = 1});
 }
 
+// Who was just spawned is about to run: it does not wait behind whom a timer readies at that moment.
 TEST(a_timer_that_is_due, lets_the_one_in_runnext_go_first_but_not_a_chain_of_them) {
   weft::run(
       [] {

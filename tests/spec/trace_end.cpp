@@ -3,11 +3,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <weft/weft.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <stdexcept>
@@ -17,6 +15,7 @@
 #include "support/await.h"
 #include "support/build.h"
 #include "support/folder.h"
+#include "support/fork.h"
 #include "support/subprocess.h"
 #include "support/traced.h"
 
@@ -149,7 +148,7 @@ const test::scenario overflows("overflows", [] {
 
 TEST(a_trace, of_a_program_that_is_quit_is_whole) { expect_last_goroutine(quits, 0, 2); }
 TEST(a_trace, of_a_deadlock_is_whole) {
-  if (test::under_sanitizer) GTEST_SKIP() << "a sanitizer has threads of its own, which might wake somebody";
+  if (test::under_tsan) GTEST_SKIP() << "TSan has a thread of its own, which might wake somebody";
   expect_last_goroutine(deadlocks, 0, 2);
 }
 TEST(a_trace, of_an_uncaught_exception_is_whole) { expect_last_goroutine(throws, SIGABRT, -1); }
@@ -177,16 +176,16 @@ TEST(a_trace, is_in_the_file_soon_also_when_little_happens) {
 const test::scenario forks("forks", [] {
   trace_until([] {
     const pid_t child = ::fork();
-    if (child == 0) std::exit(7);
-    int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    if (child == 0) {
+      test::is_forked_child = true;
+      std::exit(7);
     }
+    const int status = test::status_of(child);
     std::exit(WIFEXITED(status) && WEXITSTATUS(status) == 7 ? 0 : 1);
   });
 });
 
 TEST(a_trace, is_left_alone_by_a_forked_child_that_exits) {
-  if (test::under_sanitizer) GTEST_SKIP() << "sanitizers look for threads at exit that the child does not have";
   expect_last_goroutine(forks, 0, 0);
 }
 

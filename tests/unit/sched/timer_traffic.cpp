@@ -19,7 +19,7 @@ struct looks {
 
   bool is_batch(std::int64_t when, std::uint64_t ran) {
     timers_run += ran;
-    const std::int64_t ns = traffic.batch_before(when, now, timers_run);
+    const std::int64_t ns = traffic.batch_before(when, now, [this] { return timers_run; });
     EXPECT_TRUE(ns == 0 || ns == timer_traffic::batch_ns);
     return ns != 0;
   }
